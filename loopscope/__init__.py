@@ -1,0 +1,47 @@
+"""An interactive loop debugger for LLM-agent graphs: one detection engine for production, replay and the screen.
+
+    from loopscope import LoopDetectionMiddleware   # the guard, for `langchain.agents.create_agent`
+    from loopscope import Policy                    # its limits, as one frozen value
+    from loopscope import LoopDetector              # the engine alone: events in, decisions out
+    from loopscope import Session, open             # the debugger without a screen
+
+The names are loaded when they are first used, so that importing loopscope loads no framework and the middleware
+nothing of the debugger.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loopscope.adapters.langchain import LoopDetectionMiddleware
+    from loopscope.api import open  # noqa: A004 - reads as `loopscope.open(...)`
+    from loopscope.engine.detector import LoopDetector
+    from loopscope.engine.policy import Policy
+    from loopscope.session.session import Session
+
+__all__ = ["LoopDetectionMiddleware", "LoopDetector", "Policy", "Session", "__version__", "open"]
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "LoopDetectionMiddleware": "loopscope.adapters.langchain",
+    "LoopDetector": "loopscope.engine.detector",
+    "Policy": "loopscope.engine.policy",
+    "Session": "loopscope.session.session",
+    "open": "loopscope.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
