@@ -1,0 +1,56 @@
+# Everything runs in a local .venv, made from python3 and made again when pyproject.toml or constraints.txt changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4
+PURE := loopscope/engine/*,loopscope/recording/*,loopscope/session/*,loopscope/views/*
+
+.PHONY: help demo test test-slow lint coverage bench clean install
+
+help:
+	@echo "make demo       open the debugger on a stuck sample run"
+	@echo "make test       run the tests (minutes)"
+	@echo "make test-slow  run the tests that install, drive terminals or take long"
+	@echo "make lint       ruff, mypy, pyright, import contracts"
+	@echo "make coverage   branch coverage of engine, recording, session and views, which must be whole"
+	@echo "make bench      measure, each figure beside its yardstick"
+	@echo "make install    make or refresh .venv; the others do it when it is needed"
+	@echo "make clean      remove what the other targets made"
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	  { echo "loopscope needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make $(MAKECMDGOALS) PYTHON=python3.13" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+install: $(STAMP)
+
+demo: $(STAMP)
+	@$(BIN)/loopscope attach sample:sql-retry-storm
+
+test: $(STAMP)
+	$(PYTEST) -m "not slow"
+
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+coverage: $(STAMP)
+	$(PYTEST) -q --cov --cov-report= tests/engine tests/recording tests/session tests/views
+	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
