@@ -121,6 +121,15 @@ class Policy(Struct, frozen=True, kw_only=True):
         return policy
 
     @classmethod
+    def recorded(cls, mapping: Mapping[str, Any]) -> Policy:
+        """The policy of a recording: as `parse`, but settings that this version does not know are passed over.
+
+        Raises:
+            PolicyError: if a known setting breaks a rule.
+        """
+        return cls.parse({name: value for name, value in mapping.items() if name in _READERS})
+
+    @classmethod
     def load(cls, path: str) -> Policy:
         """A policy from a TOML, YAML or JSON file, or a preset's name.
 

@@ -1,0 +1,279 @@
+"""The detector: a fold over the events of a run. Event in, decisions out.
+
+The one place where the findings of the layers become a decision, in production, in replay and on the screen alike. It has no
+clock, no randomness and does no I/O; the same events give the same decisions in one go or from a snapshot in the middle.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import msgspec
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.events import Batch, Control, Event, Header, PolicySet, ScopeKey, Warned
+from loopscope.engine.identity import Identity
+from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.rules import Facts, Finding, Rule, compile_rules
+from loopscope.engine.scope import Registry, ScopeState, Spent, WarningRecord
+from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
+from loopscope.engine.texts import warning_text
+
+__all__ = ["Decision", "LoopDetector"]
+
+_NOTHING: tuple[Decision, ...] = ()
+
+
+class _Compiled:
+    """A policy with what is derived from it once."""
+
+    __slots__ = ("identity", "policy", "rules")
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.identity = Identity(policy)
+        self.rules: tuple[Rule, ...] = compile_rules(policy)
+
+
+class LoopDetector:
+    """Decides each batch of a run.
+
+    Not thread-safe: whoever feeds it from threads holds a lock, since the order of events is part of the input.
+
+    Args:
+        policy: the thresholds. None takes the recording's own: its header's and its `policy` events'.
+        assume_delivery: take a waiting warning for delivered just before the scope's next batch. False where the events tell.
+        follow_policy: apply the policies of headers and `policy` events; by default only where `policy` is None.
+
+    Raises:
+        PolicyError: while observing, if a followed policy breaks a rule.
+    """
+
+    def __init__(
+        self, policy: Policy | None = None, *, assume_delivery: bool = True, follow_policy: bool | None = None
+    ) -> None:
+        self._base = _Compiled(policy if policy is not None else DEFAULT)
+        self._compiled = self._base
+        self._own: OrderedDict[ScopeKey, _Compiled] = OrderedDict()
+        self._registry = Registry()
+        self._follow = policy is None if follow_policy is None else follow_policy
+        self.assume_delivery = assume_delivery
+        self.batches = 0
+        """Batches with calls so far: the number of the newest one."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force where a scope has none of its own."""
+        return self._compiled.policy
+
+    def policy_of(self, key: ScopeKey) -> Policy:
+        """The policy in force for one scope."""
+        return self._own.get(key, self._compiled).policy
+
+    @property
+    def scopes(self) -> Mapping[ScopeKey, ScopeState]:
+        """The scopes that are remembered, least recently used first."""
+        return self._registry.scopes
+
+    def scope(self, key: ScopeKey) -> ScopeState | None:
+        """The state of one scope; None if it has made no call yet or was evicted."""
+        return self._registry.scopes.get(key)
+
+    def pending(self, key: ScopeKey) -> tuple[str, ...]:
+        """The warning texts that wait for this scope's next model call, oldest first."""
+        scope = self.scope(key)
+        return scope.pending if scope is not None else ()
+
+    def spent(self, key: ScopeKey) -> Spent:
+        """What this scope has used up so far."""
+        return self._registry.spent(key)
+
+    def observe(self, event: Event) -> tuple[Decision, ...]:
+        """Account one event; the decisions that it brings, none for most kinds."""
+        if type(event) is Batch:
+            if not event.calls:
+                self._registry.charge_callless(event, self._compiled.policy.max_tracked_threads)
+                return _NOTHING
+            return (self._decide(event),)
+        if isinstance(event, Warned):
+            self._follow_warning(event)
+        elif isinstance(event, Control):
+            self._control(event)
+        elif isinstance(event, PolicySet):
+            self._set_policy(event)
+        elif isinstance(event, Header):
+            self._segment(event)
+        return _NOTHING
+
+    def identify(self, batch: Batch) -> str:
+        """The hash of a batch under the policy that is in force for its scope."""
+        compiled = self._own.get(batch.scope, self._compiled) if self._own else self._compiled
+        return compiled.identity.hash(batch.calls)
+
+    def _decide(self, batch: Batch) -> Decision:
+        calls = batch.calls
+        key = (batch.thread_id, batch.run_id)
+        compiled = self._own.get(key, self._compiled) if self._own else self._compiled  # type: ignore[call-overload]
+        digest = compiled.identity.hash(calls)
+        if len(calls) == 1:
+            name = calls[0].name
+            names: tuple[str, ...] = (name,) if name else ()
+        else:
+            names = tuple([call.name for call in calls if call.name])
+        return self.fold(batch, digest, names)
+
+    def fold(self, batch: Batch, digest: str, names: tuple[str, ...]) -> Decision:
+        """Decide a batch whose hash is known, so that a replay need not read its arguments again.
+
+        Args:
+            batch: only its scope, `seq`, `ts`, `usage` and the number of its calls are used.
+            digest: its hash, as `identify` gives it.
+            names: its tool names in model order, nameless calls left out.
+        """
+        self.batches += 1
+        key: ScopeKey = (batch.thread_id, batch.run_id)  # type: ignore[assignment]
+        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
+        scope = self._registry.touch(key, self._compiled.policy.max_tracked_threads, compiled.rules)
+        if scope.rules is not compiled.rules:
+            scope.align(compiled.rules)
+        scope.spent.charge(batch)
+        facts = Facts(self.batches, batch.seq, batch.ts, digest, names)
+        if scope.warnings:
+            scope.note(facts, assume_delivery=self.assume_delivery)
+        finding = self._account(scope, facts)
+        count = scope.states[0].counts[digest]
+        if finding is None:
+            return Decision(facts.n, batch.seq, batch.thread_id, batch.run_id, digest, count, "pass")
+        decision = Decision(
+            facts.n, batch.seq, batch.thread_id, batch.run_id, digest, count,
+            finding.action, finding.layer, finding.tool, finding.count, finding.threshold,
+        )  # fmt: skip
+        if finding.action == "warn":
+            self._queue(scope, decision, names)
+        return decision
+
+    @staticmethod
+    def _account(scope: ScopeState, facts: Facts) -> Finding | None:
+        """Ask every layer; the first stop wins, else the first warning, which alone is marked."""
+        stop: Finding | None = None
+        warn: Finding | None = None
+        warner: int = 0
+        states = scope.states
+        for index, rule in enumerate(scope.rules):
+            finding = rule.account(states[index], facts, stopped=stop is not None)
+            if finding is None:
+                continue
+            if finding.action == "hard_stop":
+                stop = stop or finding
+            elif warn is None:
+                warn, warner = finding, index
+        if stop is not None:
+            return stop
+        if warn is not None:
+            scope.rules[warner].mark(states[warner], warn)
+        return warn
+
+    @staticmethod
+    def _queue(scope: ScopeState, decision: Decision, names: tuple[str, ...]) -> None:
+        scope.queue(
+            WarningRecord(
+                text=warning_text(decision, names),
+                layer=decision.layer or "",
+                subject=decision.tool or decision.hash,
+                batch=decision.batch,
+                count=decision.count or 0,
+                threshold=decision.threshold or 0,
+            )
+        )
+
+    def _follow_warning(self, event: Warned) -> None:
+        scope = self.scope(event.scope)
+        if scope is not None and not self.assume_delivery and event.state != "queued":
+            scope.settle(event.text, event.state)
+
+    def _control(self, event: Control) -> None:
+        if event.action != "reset":
+            return
+        if event.thread_id is None and event.run_id is None:
+            self._registry.forget()
+        else:
+            self._registry.drop(event.scope)
+
+    def _set_policy(self, event: PolicySet) -> None:
+        if not self._follow:
+            return
+        compiled = _Compiled(Policy.recorded(event.policy))
+        if event.thread_id is None and event.run_id is None:
+            self._compiled = compiled
+            self._own.clear()
+            return
+        self._own[event.scope] = compiled
+        self._own.move_to_end(event.scope)
+        while len(self._own) > 2 * self._compiled.policy.max_tracked_threads:
+            self._own.popitem(last=False)
+
+    def _segment(self, header: Header) -> None:
+        """A header begins a segment: fresh state, and its own policy where that is followed."""
+        self._registry.forget()
+        self._own.clear()
+        if self._follow:
+            recorded = header.policy
+            self._compiled = self._base if recorded is None else _Compiled(Policy.recorded(recorded))
+
+    def reset(self, thread_id: str | None = None) -> None:
+        """Forget every scope, or every scope of one thread; the numbering of batches goes on."""
+        self._registry.forget(thread_id)
+
+    def snapshot(self) -> Snapshot:
+        """The whole state as plain values; what changes later does not show in it."""
+        registry = self._registry
+        return Snapshot(
+            version=SNAPSHOT_VERSION,
+            batches=self.batches,
+            policy=self.policy.to_dict(),
+            scope_policies=tuple((*key, compiled.policy.to_dict()) for key, compiled in self._own.items()),
+            scopes=tuple(_dump_scope(scope) for scope in registry.scopes.values()),
+            callless=tuple((*key, _copy(spent)) for key, spent in registry.callless.items()),
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot: the same events then give the same decisions.
+
+        Raises:
+            ValueError: if the snapshot is of another version.
+        """
+        if snapshot.version != SNAPSHOT_VERSION:
+            msg = f"snapshot version {snapshot.version} is not {SNAPSHOT_VERSION}: it was made by another loopscope"
+            raise ValueError(msg)
+        self.batches = snapshot.batches
+        self._compiled = self._reuse(snapshot.policy)
+        self._own = OrderedDict((ScopeKey(t, r), _Compiled(Policy.recorded(p))) for t, r, p in snapshot.scope_policies)
+        self._registry = registry = Registry()
+        for saved in snapshot.scopes:
+            key = ScopeKey(saved.thread_id, saved.run_id)
+            registry.scopes[key] = _load_scope(saved, self._own.get(key, self._compiled).rules)
+        registry.callless.update((ScopeKey(t, r), _copy(spent)) for t, r, spent in snapshot.callless)
+
+    def _reuse(self, policy: dict[str, object]) -> _Compiled:
+        """Most restores are under the policy in force: its rules are kept."""
+        return self._compiled if policy == self.policy.to_dict() else _Compiled(Policy.recorded(policy))
+
+
+def _copy(spent: Spent) -> Spent:
+    return msgspec.structs.replace(spent)
+
+
+def _dump_scope(scope: ScopeState) -> ScopeSnapshot:
+    layers = {rule.layer: rule.dump(state) for rule, state in zip(scope.rules, scope.states, strict=True)}
+    warnings = tuple(msgspec.structs.replace(record) for record in scope.warnings)
+    return ScopeSnapshot(scope.key.thread_id, scope.key.run_id, layers, warnings, _copy(scope.spent))
+
+
+def _load_scope(saved: ScopeSnapshot, rules: tuple[Rule, ...]) -> ScopeState:
+    scope = ScopeState(ScopeKey(saved.thread_id, saved.run_id), rules, _copy(saved.spent))
+    scope.states = [
+        rule.load(saved.layers[rule.layer]) if rule.layer in saved.layers else rule.new_state() for rule in rules
+    ]
+    scope.warnings = [msgspec.structs.replace(record) for record in saved.warnings]
+    return scope

@@ -1,0 +1,64 @@
+"""What a rule is: the facts it sees, the finding it gives, and how its state is kept and saved.
+
+A layer is one file here. It keeps state of its own per scope, accounts every batch, and says what it
+found. Which finding becomes the decision is the detector's business alone: rules are asked in the order of severity, and
+a stop of an earlier one is told to the later ones, which may care (`tool_frequency` does not account such a batch).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+__all__ = ["Facts", "Finding", "Rule", "RuleState"]
+
+RuleState: TypeAlias = Any
+"""The state of one rule in one scope; only that rule knows its type."""
+
+
+class Facts(Struct, frozen=True, gc=False):
+    """What the rules see of a batch: enough to decide it again without its arguments."""
+
+    n: int
+    """Number of the batch over the whole recording, from 1."""
+    seq: int
+    ts: float | None
+    hash: str
+    names: tuple[str, ...]
+    """Tool names in model order, nameless calls left out."""
+
+
+class Finding(Struct, frozen=True, gc=False):
+    """What one rule says of a batch: that it warns, or that it stops."""
+
+    action: Literal["warn", "hard_stop"]
+    layer: str
+    tool: str | None
+    count: float
+    threshold: float
+    mark: str | None = None
+    """What is marked as warned if this finding is the one that is emitted."""
+
+
+class Rule(Protocol):
+    """One layer under one policy: frozen, shared by all scopes; what changes is in the state that it is handed."""
+
+    @property
+    def layer(self) -> str:
+        """Its name in decisions."""
+
+    def new_state(self) -> RuleState:
+        """The state of a scope that has seen nothing."""
+
+    def account(self, state: RuleState, facts: Facts, *, stopped: bool) -> Finding | None:
+        """Account a batch; `stopped` tells that an earlier layer stops it."""
+
+    def mark(self, state: RuleState, finding: Finding) -> None:
+        """This rule's warning was emitted."""
+
+    def dump(self, state: RuleState) -> dict[str, Any]:
+        """The state as plain JSON data."""
+
+    def load(self, data: dict[str, Any]) -> RuleState:
+        """The state that `dump` gave."""

@@ -1,0 +1,58 @@
+"""Layer `identical_call_set`: the same batch again and again within the newest `window_size` batches of a scope.
+
+The rule of DeerFlow's LoopDetectionMiddleware, first layer. A mark keeps a hash from warning twice; it is lost when the hash
+has left the window, so a loop that comes back warns again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopscope.engine.policy import Policy
+from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.rules.window import Window
+
+__all__ = ["IdenticalCallSet"]
+
+
+class IdenticalCallSet:
+    """Counts the batch's hash in the window of hashes."""
+
+    layer = "identical_call_set"
+    __slots__ = ("_hard", "_size", "_warn")
+
+    def __init__(self, policy: Policy) -> None:
+        self._warn = policy.warn_threshold
+        self._hard = policy.hard_limit
+        self._size = policy.window_size
+
+    def new_state(self) -> Window:
+        return Window()
+
+    def account(self, state: Window, facts: Facts, *, stopped: bool) -> Finding | None:  # noqa: ARG002 - a Rule
+        items, counts, digest = state.items, state.counts, facts.hash
+        items.append(digest)
+        counts[digest] = counts.get(digest, 0) + 1
+        while len(items) > self._size:
+            gone = items.popleft()
+            if counts[gone] == 1:
+                del counts[gone]
+                state.marked.discard(gone)
+            else:
+                counts[gone] -= 1
+        count = counts[digest]
+        if count >= self._hard:
+            return Finding("hard_stop", self.layer, None, count, self._hard)
+        if count >= self._warn and digest not in state.marked:
+            return Finding("warn", self.layer, None, count, self._warn, digest)
+        return None
+
+    def mark(self, state: Window, finding: Finding) -> None:
+        if finding.mark in state.counts:
+            state.marked.add(finding.mark)
+
+    def dump(self, state: Window) -> dict[str, Any]:
+        return state.dump()
+
+    def load(self, data: dict[str, Any]) -> Window:
+        return Window(**data)

@@ -1,0 +1,204 @@
+"""The state of one scope, and the registry that keeps the most recently used ones.
+
+A scope is one agent loop. Everything that is counted lives in its state and dies with it, so that memory is bounded by the
+windows times `max_tracked_threads` however long the process runs.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Literal
+
+from msgspec import Struct
+
+from loopscope.engine.events import Batch, ScopeKey
+from loopscope.engine.rules import Facts, Rule, RuleState, Window
+
+__all__ = ["Registry", "ScopeState", "Spent", "WarningRecord"]
+
+PENDING_KEPT = 4
+"""Warnings that wait for a scope's next model call, as in DeerFlow: the newest four."""
+SETTLED_KEPT = 8
+"""Warnings of a scope that are remembered after their delivery, to count how often they were ignored."""
+
+
+class WarningRecord(Struct):
+    """A warning from its decision to what the model made of it."""
+
+    text: str
+    layer: str
+    subject: str
+    """The hash or the tool that it is about."""
+    batch: int
+    """The batch that was warned."""
+    count: float
+    threshold: float
+    state: Literal["queued", "delivered", "dropped"] = "queued"
+    before: int | None = None
+    """The first batch after the delivery."""
+    assumed: bool = False
+    """The recording does not tell of the delivery; it is assumed just before the scope's next batch."""
+    ignored: int = 0
+    """Batches with this hash or tool since the delivery."""
+
+
+class Spent(Struct):
+    """What a scope has used up so far."""
+
+    batches: int = 0
+    """Batches with calls."""
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    started: float | None = None
+    """Time of its first event that has one, Unix seconds."""
+    latest: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Event time between its first and its latest event."""
+        return 0.0 if self.started is None or self.latest is None else max(0.0, self.latest - self.started)
+
+    def charge(self, batch: Batch) -> None:
+        """Account one AI message."""
+        self.model_calls += 1
+        if batch.calls:
+            self.batches += 1
+            self.tool_calls += len(batch.calls)
+        if (usage := batch.usage) is not None:
+            self.input_tokens += usage.input_tokens or 0
+            self.output_tokens += usage.output_tokens or 0
+            self.cost_usd += usage.cost_usd or 0.0
+        if batch.ts is not None:
+            self.latest = batch.ts
+            if self.started is None:
+                self.started = batch.ts
+
+
+class ScopeState:
+    """Histories, marks, warnings and spending of one scope."""
+
+    __slots__ = ("key", "rules", "spent", "states", "warnings")
+
+    def __init__(self, key: ScopeKey, rules: tuple[Rule, ...], spent: Spent) -> None:
+        self.key = key
+        self.rules = rules
+        self.states: list[RuleState] = [rule.new_state() for rule in rules]
+        self.warnings: list[WarningRecord] = []
+        self.spent = spent
+
+    @property
+    def hashes(self) -> Window:
+        """The window of batch hashes."""
+        return self.layer("identical_call_set")
+
+    @property
+    def tools(self) -> Window:
+        """The window of tool names."""
+        return self.layer("tool_frequency")
+
+    def layer(self, name: str) -> RuleState:
+        """The state of one layer.
+
+        Raises:
+            KeyError: if the policy has no such layer.
+        """
+        for rule, state in zip(self.rules, self.states, strict=True):
+            if rule.layer == name:
+                return state
+        raise KeyError(name)
+
+    def align(self, rules: tuple[Rule, ...]) -> None:
+        """Go on under another policy: histories and marks stay, windows are cut at the next append."""
+        kept = {rule.layer: state for rule, state in zip(self.rules, self.states, strict=True)}
+        self.states = [kept[rule.layer] if rule.layer in kept else rule.new_state() for rule in rules]
+        self.rules = rules
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """Texts that wait for the next model call, oldest first."""
+        return tuple(record.text for record in self.warnings if record.state == "queued")
+
+    def queue(self, record: WarningRecord) -> None:
+        """A warning was decided: deduplicated by its text, the newest four kept."""
+        waiting = [kept for kept in self.warnings if kept.state == "queued"]
+        if any(kept.text == record.text for kept in waiting):
+            return
+        if len(waiting) == PENDING_KEPT:
+            waiting[0].state = "dropped"
+        self.warnings.append(record)
+        settled = [kept for kept in self.warnings if kept.state != "queued"]
+        for old in settled[:-SETTLED_KEPT]:
+            self.warnings.remove(old)
+
+    def settle(self, text: str, state: str) -> None:
+        """Follow what became of a text: delivered or dropped, or put back to the front of the queue."""
+        wanted = "delivered" if state == "requeued" else "queued"
+        for record in self.warnings:
+            if record.text == text and record.state == wanted and (wanted == "queued" or record.before is None):
+                record.state = {"requeued": "queued", "dropped": "dropped"}.get(state, "delivered")  # type: ignore[assignment]
+                return
+
+    def note(self, facts: Facts, *, assume_delivery: bool) -> None:
+        """A batch came: what waited is taken for delivered where that is assumed, and what was delivered may be ignored."""
+        for record in self.warnings:
+            if record.state == "queued" and assume_delivery:
+                record.state, record.assumed = "delivered", True
+            if record.state == "delivered":
+                if record.before is None:
+                    record.before = facts.n
+                if record.subject == facts.hash or record.subject in facts.names:
+                    record.ignored += 1
+
+
+class Registry:
+    """The scopes, least recently used first."""
+
+    __slots__ = ("callless", "scopes")
+
+    def __init__(self) -> None:
+        self.scopes: OrderedDict[ScopeKey, ScopeState] = OrderedDict()
+        self.callless: OrderedDict[ScopeKey, Spent] = OrderedDict()
+
+    def touch(self, key: ScopeKey, limit: int, rules: tuple[Rule, ...]) -> ScopeState:
+        """The state of this scope, now the most recently used; whole scopes beyond `limit` are evicted."""
+        scope = self.scopes.get(key)
+        if scope is None:
+            key = ScopeKey(*key)
+            scope = self.scopes[key] = ScopeState(key, rules, self.callless.pop(key, None) or Spent())
+        else:
+            self.scopes.move_to_end(key)
+        while len(self.scopes) > limit:
+            self.scopes.popitem(last=False)
+        return scope
+
+    def charge_callless(self, batch: Batch, limit: int) -> None:
+        """Charge an AI message without calls: it touches no scope, so it must not evict one either."""
+        key = batch.scope
+        scope = self.scopes.get(key)
+        if scope is not None:
+            scope.spent.charge(batch)
+            return
+        spent = self.callless.setdefault(key, Spent())
+        self.callless.move_to_end(key)
+        spent.charge(batch)
+        while len(self.callless) > limit:
+            self.callless.popitem(last=False)
+
+    def spent(self, key: ScopeKey) -> Spent:
+        """What a scope has spent, also one that has made no call yet."""
+        scope = self.scopes.get(key)
+        return scope.spent if scope is not None else self.callless.get(key, Spent())
+
+    def forget(self, thread_id: str | None = None) -> None:
+        """Drop every scope, or every scope of one thread."""
+        for kept in (self.scopes, self.callless):
+            for key in [key for key in kept if thread_id is None or key.thread_id == thread_id]:
+                del kept[key]  # type: ignore[attr-defined]
+
+    def drop(self, key: ScopeKey) -> None:
+        """Drop one scope."""
+        self.scopes.pop(key, None)
+        self.callless.pop(key, None)

@@ -1,0 +1,37 @@
+"""The whole state of a detector as plain values, versioned, so that JSON holds it and another process can go on from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from loopscope.engine.scope import Spent, WarningRecord
+
+__all__ = ["SNAPSHOT_VERSION", "ScopeSnapshot", "Snapshot"]
+
+SNAPSHOT_VERSION = 1
+
+
+class ScopeSnapshot(Struct, frozen=True):
+    """One scope: each layer's state by the layer's name."""
+
+    thread_id: str | None
+    run_id: str | None
+    layers: dict[str, Any]
+    warnings: tuple[WarningRecord, ...]
+    spent: Spent
+
+
+class Snapshot(Struct, frozen=True):
+    """A detector between two events. `msgspec.json` reads and writes it; unknown fields are ignored."""
+
+    version: int
+    batches: int
+    """Batches with calls so far: the number of the newest one."""
+    policy: dict[str, Any]
+    scope_policies: tuple[tuple[str | None, str | None, dict[str, Any]], ...]
+    scopes: tuple[ScopeSnapshot, ...]
+    """Least recently used first."""
+    callless: tuple[tuple[str | None, str | None, Spent], ...]
+    """What scopes without any call have spent."""
