@@ -15,7 +15,7 @@ from loopscope.engine.events import Action, ScopeKey
 __all__ = ["Decision"]
 
 
-class Decision(Struct, frozen=True, tag_field="kind", tag="decision"):
+class Decision(Struct, frozen=True, gc=False, tag_field="kind", tag="decision"):
     """One verdict, with the count and the limit that made it."""
 
     batch: int

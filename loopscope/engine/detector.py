@@ -28,11 +28,12 @@ _NOTHING: tuple[Decision, ...] = ()
 class _Compiled:
     """A policy with what is derived from it once."""
 
-    __slots__ = ("identity", "policy", "rules")
+    __slots__ = ("identity", "limit", "policy", "rules")
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.identity = Identity(policy)
+        self.limit = policy.max_tracked_threads
         self.rules: tuple[Rule, ...] = compile_rules(policy)
 
 
@@ -92,10 +93,15 @@ class LoopDetector:
     def observe(self, event: Event) -> tuple[Decision, ...]:
         """Account one event; the decisions that it brings, none for most kinds."""
         if type(event) is Batch:
-            if not event.calls:
-                self._registry.charge_callless(event, self._compiled.policy.max_tracked_threads)
-                return _NOTHING
-            return (self._decide(event),)
+            calls = event.calls
+            if len(calls) == 1:
+                name = calls[0].name
+                return (self.fold(event, self.identify(event), (name,) if name else ()),)
+            if calls:
+                names = tuple([call.name for call in calls if call.name])
+                return (self.fold(event, self.identify(event), names),)
+            self._registry.charge_callless(event, self._compiled.limit)
+            return _NOTHING
         if isinstance(event, Warned):
             self._follow_warning(event)
         elif isinstance(event, Control):
@@ -111,18 +117,6 @@ class LoopDetector:
         compiled = self._own.get(batch.scope, self._compiled) if self._own else self._compiled
         return compiled.identity.hash(batch.calls)
 
-    def _decide(self, batch: Batch) -> Decision:
-        calls = batch.calls
-        key = (batch.thread_id, batch.run_id)
-        compiled = self._own.get(key, self._compiled) if self._own else self._compiled  # type: ignore[call-overload]
-        digest = compiled.identity.hash(calls)
-        if len(calls) == 1:
-            name = calls[0].name
-            names: tuple[str, ...] = (name,) if name else ()
-        else:
-            names = tuple([call.name for call in calls if call.name])
-        return self.fold(batch, digest, names)
-
     def fold(self, batch: Batch, digest: str, names: tuple[str, ...]) -> Decision:
         """Decide a batch whose hash is known, so that a replay need not read its arguments again.
 
@@ -131,61 +125,33 @@ class LoopDetector:
             digest: its hash, as `identify` gives it.
             names: its tool names in model order, nameless calls left out.
         """
-        self.batches += 1
-        key: ScopeKey = (batch.thread_id, batch.run_id)  # type: ignore[assignment]
-        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
-        scope = self._registry.touch(key, self._compiled.policy.max_tracked_threads, compiled.rules)
+        number = self.batches = self.batches + 1
+        thread_id, run_id, compiled, scopes = batch.thread_id, batch.run_id, self._compiled, self._registry.scopes
+        key: ScopeKey = (thread_id, run_id)  # type: ignore[assignment]  # equal to the named tuple, and cheaper
+        if self._own:
+            compiled = self._own.get(key, compiled)
+        scope = scopes.get(key)
+        if scope is None or len(scopes) > self._compiled.limit:
+            scope = self._registry.touch(key, self._compiled.limit, compiled.rules)
+        else:
+            scopes.move_to_end(key)
         if scope.rules is not compiled.rules:
             scope.align(compiled.rules)
         scope.spent.charge(batch)
-        facts = Facts(self.batches, batch.seq, batch.ts, digest, names)
+        facts = Facts(number, batch.seq, batch.ts, digest, names)
         if scope.warnings:
             scope.note(facts, assume_delivery=self.assume_delivery)
-        finding = self._account(scope, facts)
-        count = scope.states[0].counts[digest]
+        finding = _account(scope, facts)
+        count = scope.hashes.counts[digest]
         if finding is None:
-            return Decision(facts.n, batch.seq, batch.thread_id, batch.run_id, digest, count, "pass")
+            return Decision(number, facts.seq, thread_id, run_id, digest, count, "pass")
         decision = Decision(
-            facts.n, batch.seq, batch.thread_id, batch.run_id, digest, count,
+            number, facts.seq, thread_id, run_id, digest, count,
             finding.action, finding.layer, finding.tool, finding.count, finding.threshold,
         )  # fmt: skip
         if finding.action == "warn":
-            self._queue(scope, decision, names)
+            scope.queue(_warning(decision, names))
         return decision
-
-    @staticmethod
-    def _account(scope: ScopeState, facts: Facts) -> Finding | None:
-        """Ask every layer; the first stop wins, else the first warning, which alone is marked."""
-        stop: Finding | None = None
-        warn: Finding | None = None
-        warner: int = 0
-        states = scope.states
-        for index, rule in enumerate(scope.rules):
-            finding = rule.account(states[index], facts, stopped=stop is not None)
-            if finding is None:
-                continue
-            if finding.action == "hard_stop":
-                stop = stop or finding
-            elif warn is None:
-                warn, warner = finding, index
-        if stop is not None:
-            return stop
-        if warn is not None:
-            scope.rules[warner].mark(states[warner], warn)
-        return warn
-
-    @staticmethod
-    def _queue(scope: ScopeState, decision: Decision, names: tuple[str, ...]) -> None:
-        scope.queue(
-            WarningRecord(
-                text=warning_text(decision, names),
-                layer=decision.layer or "",
-                subject=decision.tool or decision.hash,
-                batch=decision.batch,
-                count=decision.count or 0,
-                threshold=decision.threshold or 0,
-            )
-        )
 
     def _follow_warning(self, event: Warned) -> None:
         scope = self.scope(event.scope)
@@ -210,7 +176,7 @@ class LoopDetector:
             return
         self._own[event.scope] = compiled
         self._own.move_to_end(event.scope)
-        while len(self._own) > 2 * self._compiled.policy.max_tracked_threads:
+        while len(self._own) > 2 * self._compiled.limit:
             self._own.popitem(last=False)
 
     def _segment(self, header: Header) -> None:
@@ -260,20 +226,45 @@ class LoopDetector:
         return self._compiled if policy == self.policy.to_dict() else _Compiled(Policy.recorded(policy))
 
 
+def _account(scope: ScopeState, facts: Facts) -> Finding | None:
+    """Ask every layer; the first stop wins, else the first warning, which alone is marked."""
+    stop: Finding | None = None
+    warn: Finding | None = None
+    for account, state in scope.steps:
+        finding = account(state, facts, stop)
+        if finding is not None:
+            if finding.action == "warn":
+                warn = warn or finding
+            else:
+                stop = stop or finding
+    if warn is not None and stop is None:
+        scope.mark(warn)
+    return stop or warn
+
+
+def _warning(decision: Decision, names: tuple[str, ...]) -> WarningRecord:
+    return WarningRecord(
+        text=warning_text(decision, names),
+        layer=decision.layer or "",
+        subject=decision.tool or decision.hash,
+        batch=decision.batch,
+        count=decision.count or 0,
+        threshold=decision.threshold or 0,
+    )
+
+
 def _copy(spent: Spent) -> Spent:
     return msgspec.structs.replace(spent)
 
 
 def _dump_scope(scope: ScopeState) -> ScopeSnapshot:
-    layers = {rule.layer: rule.dump(state) for rule, state in zip(scope.rules, scope.states, strict=True)}
+    layers = {rule.layer: rule.dump(scope.states[rule.layer]) for rule in scope.rules}
     warnings = tuple(msgspec.structs.replace(record) for record in scope.warnings)
     return ScopeSnapshot(scope.key.thread_id, scope.key.run_id, layers, warnings, _copy(scope.spent))
 
 
 def _load_scope(saved: ScopeSnapshot, rules: tuple[Rule, ...]) -> ScopeState:
     scope = ScopeState(ScopeKey(saved.thread_id, saved.run_id), rules, _copy(saved.spent))
-    scope.states = [
-        rule.load(saved.layers[rule.layer]) if rule.layer in saved.layers else rule.new_state() for rule in rules
-    ]
+    scope.set_states({rule.layer: rule.load(saved.layers[rule.layer]) for rule in rules if rule.layer in saved.layers})
     scope.warnings = [msgspec.structs.replace(record) for record in saved.warnings]
     return scope

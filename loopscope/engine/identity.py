@@ -115,28 +115,29 @@ def _window_key(args: dict[str, Any]) -> str:
 class Identity:
     """The identity of one policy, ready for use; makes no changes and can be shared by threads."""
 
-    __slots__ = ("_fields", "_full")
+    __slots__ = ("_fields", "_full", "_special")
 
     def __init__(self, policy: Policy) -> None:
         self._full = policy.identity == "full_args"
         self._fields = policy.identity_fields
+        self._special = _WHOLE_ARGS | {"read_file", *self._fields}
 
     def key(self, call: Call) -> str:
         """The key of one call. Total: arguments that JSON cannot hold give a key that equals no other call's."""
         if call.key is not None:
             return call.key
         name, args = call.name or "", call.args
-        if (
-            type(args) is dict
-            and not self._full
-            and name not in self._fields
-            and name != "read_file"
-            and name not in _WHOLE_ARGS
-        ):
+        if type(args) is dict and not self._full and name not in self._special:
             # The common case, free of calls: one salient argument that is a string.
-            found = [field for field in args if field in _SALIENT_SET and args[field] is not None]
-            if len(found) == 1 and type(text := args[found[0]]) is str:
-                return f'{{"{found[0]}": {_quote(text)}}}'
+            only = ""
+            for field in args:
+                if field in _SALIENT_SET and args[field] is not None:
+                    if only or type(args[field]) is not str:
+                        break
+                    only = field
+            else:
+                if only:
+                    return f'{{"{only}": {_quote(args[only])}}}'
         try:
             return self._general(name, args)
         except Exception as error:  # noqa: BLE001 - json raises what a hostile __str__ raises
@@ -170,8 +171,8 @@ class Identity:
     def hash(self, calls: Sequence[Call]) -> str:
         """The hash of a batch: 12 hex digits, the same for every order of the calls."""
         if len(calls) == 1:
-            call = calls[0]
-            text = f"[{_quote(f'{call.name or str()}:{self.key(call)}')}]"
+            name = calls[0].name or ""
+            text = f"[{_quote(f'{name}:{self.key(calls[0])}')}]"
         else:
             parts = sorted([f"{call.name or ''}:{self.key(call)}" for call in calls])
             text = f"[{', '.join([_quote(part) for part in parts])}]"

@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from loopscope.engine.events import Batch, ScopeKey
-from loopscope.engine.rules import Facts, Rule, RuleState, Window
+from loopscope.engine.events import Batch, ScopeKey, Usage
+from loopscope.engine.rules import Account, Facts, Finding, Rule, RuleState, Window
 
 __all__ = ["Registry", "ScopeState", "Spent", "WarningRecord"]
 
@@ -67,54 +67,56 @@ class Spent(Struct):
         if batch.calls:
             self.batches += 1
             self.tool_calls += len(batch.calls)
-        if (usage := batch.usage) is not None:
-            self.input_tokens += usage.input_tokens or 0
-            self.output_tokens += usage.output_tokens or 0
-            self.cost_usd += usage.cost_usd or 0.0
+        if batch.usage is not None:
+            self._charge_usage(batch.usage)
         if batch.ts is not None:
             self.latest = batch.ts
             if self.started is None:
                 self.started = batch.ts
 
+    def _charge_usage(self, usage: Usage) -> None:
+        self.input_tokens += usage.input_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+        self.cost_usd += usage.cost_usd or 0.0
+
 
 class ScopeState:
     """Histories, marks, warnings and spending of one scope."""
 
-    __slots__ = ("key", "rules", "spent", "states", "warnings")
+    __slots__ = ("hashes", "key", "rules", "spent", "states", "steps", "warnings")
 
     def __init__(self, key: ScopeKey, rules: tuple[Rule, ...], spent: Spent) -> None:
         self.key = key
-        self.rules = rules
-        self.states: list[RuleState] = [rule.new_state() for rule in rules]
         self.warnings: list[WarningRecord] = []
         self.spent = spent
+        self.rules = rules
+        self.set_states({})
 
-    @property
-    def hashes(self) -> Window:
+    def set_states(self, known: dict[str, RuleState]) -> None:
+        """Give every layer its state: the known one, or that of a scope that has seen nothing."""
+        self.states: dict[str, RuleState] = {
+            rule.layer: known[rule.layer] if rule.layer in known else rule.new_state() for rule in self.rules
+        }
+        self.steps: list[tuple[Account, RuleState]] = [(rule.account, self.states[rule.layer]) for rule in self.rules]
+        self.hashes: Window = self.states["identical_call_set"]
         """The window of batch hashes."""
-        return self.layer("identical_call_set")
 
     @property
     def tools(self) -> Window:
         """The window of tool names."""
-        return self.layer("tool_frequency")
-
-    def layer(self, name: str) -> RuleState:
-        """The state of one layer.
-
-        Raises:
-            KeyError: if the policy has no such layer.
-        """
-        for rule, state in zip(self.rules, self.states, strict=True):
-            if rule.layer == name:
-                return state
-        raise KeyError(name)
+        window: Window = self.states["tool_frequency"]
+        return window
 
     def align(self, rules: tuple[Rule, ...]) -> None:
         """Go on under another policy: histories and marks stay, windows are cut at the next append."""
-        kept = {rule.layer: state for rule, state in zip(self.rules, self.states, strict=True)}
-        self.states = [kept[rule.layer] if rule.layer in kept else rule.new_state() for rule in rules]
         self.rules = rules
+        self.set_states(self.states)
+
+    def mark(self, finding: Finding) -> None:
+        """This warning is emitted: its layer marks what it is about."""
+        for rule in self.rules:
+            if rule.layer == finding.layer:
+                rule.mark(self.states[rule.layer], finding)
 
     @property
     def pending(self) -> tuple[str, ...]:

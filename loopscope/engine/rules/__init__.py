@@ -6,12 +6,12 @@ A new layer is a file beside these and a line in `ORDER`; the order of decision 
 from __future__ import annotations
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Facts, Finding, Rule, RuleState
+from loopscope.engine.rules.base import Account, Facts, Finding, Rule, RuleState
 from loopscope.engine.rules.frequency import ToolFrequency
 from loopscope.engine.rules.identical import IdenticalCallSet
 from loopscope.engine.rules.window import Window
 
-__all__ = ["Facts", "Finding", "IdenticalCallSet", "Rule", "RuleState", "ToolFrequency", "Window", "compile_rules"]
+__all__ = ["Account", "Facts", "Finding", "IdenticalCallSet", "Rule", "RuleState", "ToolFrequency", "Window", "compile_rules"]
 
 ORDER = (IdenticalCallSet, ToolFrequency)
 

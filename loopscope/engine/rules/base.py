@@ -7,11 +7,12 @@ a stop of an earlier one is told to the later ones, which may care (`tool_freque
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["Facts", "Finding", "Rule", "RuleState"]
+__all__ = ["Account", "Facts", "Finding", "Rule", "RuleState"]
 
 RuleState: TypeAlias = Any
 """The state of one rule in one scope; only that rule knows its type."""
@@ -41,6 +42,10 @@ class Finding(Struct, frozen=True, gc=False):
     """What is marked as warned if this finding is the one that is emitted."""
 
 
+Account: TypeAlias = "Callable[[RuleState, Facts, Finding | None], Finding | None]"
+"""`Rule.account`, bound to its rule."""
+
+
 class Rule(Protocol):
     """One layer under one policy: frozen, shared by all scopes; what changes is in the state that it is handed."""
 
@@ -51,8 +56,8 @@ class Rule(Protocol):
     def new_state(self) -> RuleState:
         """The state of a scope that has seen nothing."""
 
-    def account(self, state: RuleState, facts: Facts, *, stopped: bool) -> Finding | None:
-        """Account a batch; `stopped` tells that an earlier layer stops it."""
+    def account(self, state: RuleState, facts: Facts, stop: Finding | None) -> Finding | None:
+        """Account a batch; `stop` is the finding of an earlier layer that stops it."""
 
     def mark(self, state: RuleState, finding: Finding) -> None:
         """This rule's warning was emitted."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopscope.engine.policy import Policy
+from loopscope.engine.policy import Limits, Policy
 from loopscope.engine.rules.base import Facts, Finding
 from loopscope.engine.rules.window import Window
 
@@ -19,47 +19,45 @@ class ToolFrequency:
     """Counts each call's tool in the window of tool names."""
 
     layer = "tool_frequency"
-    __slots__ = ("_hard", "_overrides", "_size", "_warn")
+    __slots__ = ("_general", "_overrides", "_size")
 
     def __init__(self, policy: Policy) -> None:
-        self._warn = policy.tool_freq_warn
-        self._hard = policy.tool_freq_hard_limit
+        self._general = Limits(policy.tool_freq_warn, policy.tool_freq_hard_limit)
         self._overrides = policy.tool_freq_overrides
         self._size = policy.frequency_window
 
     def new_state(self) -> Window:
         return Window()
 
-    def account(self, state: Window, facts: Facts, *, stopped: bool) -> Finding | None:
-        if stopped:
+    def account(self, state: Window, facts: Facts, stop: Finding | None) -> Finding | None:
+        if stop is not None:
             return None
         candidate: Finding | None = None
-        items, counts, marked = state.items, state.counts, state.marked
+        items, counts, size, overrides = state.items, state.counts, self._size, self._overrides
         for name in facts.names:
             items.append(name)
-            counts[name] = counts.get(name, 0) + 1
-            while len(items) > self._size:
-                self._evict(state, items.popleft())
-            count, (warn, hard) = counts[name], self._limits(name)
-            if count >= hard:
-                return Finding("hard_stop", self.layer, name, count, hard)
-            if count < warn:
-                marked.discard(name)
-            elif candidate is None and name not in marked:
-                candidate = Finding("warn", self.layer, name, count, warn, name)
+            count = counts[name] = counts.get(name, 0) + 1
+            while len(items) > size:
+                gone = items.popleft()
+                left = counts[gone] = counts[gone] - 1
+                if state.marked or not left:
+                    self._gone(state, gone, left)
+                count = counts[name]
+            own = overrides.get(name, self._general) if overrides else self._general
+            if count >= own.hard_limit:
+                return Finding("hard_stop", self.layer, name, count, own.hard_limit)
+            if count < own.warn:
+                if state.marked:
+                    state.marked.discard(name)
+            elif candidate is None and name not in state.marked:
+                candidate = Finding("warn", self.layer, name, count, own.warn, name)
         return candidate
 
-    def _limits(self, name: str) -> tuple[int, int]:
-        own = self._overrides.get(name) if self._overrides else None
-        return (self._warn, self._hard) if own is None else (own.warn, own.hard_limit)
-
-    def _evict(self, state: Window, name: str) -> None:
-        left = state.counts[name] - 1
-        if left:
-            state.counts[name] = left
-        else:
+    def _gone(self, state: Window, name: str, left: int) -> None:
+        """A name left the window; one whose count falls below its own warning is armed again."""
+        if not left:
             del state.counts[name]
-        if state.marked and left < self._limits(name)[0]:
+        if left < self._overrides.get(name, self._general).warn:
             state.marked.discard(name)
 
     def mark(self, state: Window, finding: Finding) -> None:

@@ -29,23 +29,23 @@ class IdenticalCallSet:
     def new_state(self) -> Window:
         return Window()
 
-    def account(self, state: Window, facts: Facts, *, stopped: bool) -> Finding | None:  # noqa: ARG002 - a Rule
+    def account(self, state: Window, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
         items, counts, digest = state.items, state.counts, facts.hash
         items.append(digest)
-        counts[digest] = counts.get(digest, 0) + 1
+        count = counts[digest] = counts.get(digest, 0) + 1
         while len(items) > self._size:
             gone = items.popleft()
-            if counts[gone] == 1:
+            left = counts[gone] = counts[gone] - 1
+            if not left:
                 del counts[gone]
-                state.marked.discard(gone)
-            else:
-                counts[gone] -= 1
-        count = counts[digest]
+                if state.marked:
+                    state.marked.discard(gone)
+            count = counts[digest]
+        if count < self._warn:
+            return None
         if count >= self._hard:
             return Finding("hard_stop", self.layer, None, count, self._hard)
-        if count >= self._warn and digest not in state.marked:
-            return Finding("warn", self.layer, None, count, self._warn, digest)
-        return None
+        return None if digest in state.marked else Finding("warn", self.layer, None, count, self._warn, digest)
 
     def mark(self, state: Window, finding: Finding) -> None:
         if finding.mark in state.counts:
