@@ -27,7 +27,7 @@ class Decision(Struct, frozen=True, gc=False, tag_field="kind", tag="decision"):
     hash: str
     hash_count: int
     """Occurrences of this hash in the window, this one included."""
-    action: Action
+    action: Action = "pass"
     layer: str | None = None
     """The layer that warns or stops; None for `pass`."""
     tool: str | None = None

@@ -132,7 +132,7 @@ class LoopDetector:
             compiled = self._own.get(key, compiled)
         scope = scopes.get(key)
         if scope is None or len(scopes) > self._compiled.limit:
-            scope = self._registry.touch(key, self._compiled.limit, compiled.rules)
+            scope = self._registry.touch(batch, self._compiled.limit, compiled.rules)
         else:
             scopes.move_to_end(key)
         if scope.rules is not compiled.rules:
@@ -141,17 +141,26 @@ class LoopDetector:
         facts = Facts(number, batch.seq, batch.ts, digest, names)
         if scope.warnings:
             scope.note(facts, assume_delivery=self.assume_delivery)
-        finding = _account(scope, facts)
+        stop: Finding | None = None
+        warn: Finding | None = None
+        for account, state in scope.steps:
+            finding = account(state, facts, stop)
+            if finding is not None:
+                if finding.action == "warn":
+                    warn = warn or finding
+                else:
+                    stop = stop or finding
         count = scope.hashes.counts[digest]
-        if finding is None:
-            return Decision(number, facts.seq, thread_id, run_id, digest, count, "pass")
-        decision = Decision(
-            number, facts.seq, thread_id, run_id, digest, count,
-            finding.action, finding.layer, finding.tool, finding.count, finding.threshold,
+        if stop is None:
+            if warn is None:
+                return Decision(number, batch.seq, thread_id, run_id, digest, count)
+            scope.mark(warn)
+            scope.queue(_warning(facts, warn))
+        found = stop or warn
+        return Decision(
+            number, batch.seq, thread_id, run_id, digest, count,
+            found.action, found.layer, found.tool, found.count, found.threshold,
         )  # fmt: skip
-        if finding.action == "warn":
-            scope.queue(_warning(decision, names))
-        return decision
 
     def _follow_warning(self, event: Warned) -> None:
         scope = self.scope(event.scope)
@@ -226,30 +235,14 @@ class LoopDetector:
         return self._compiled if policy == self.policy.to_dict() else _Compiled(Policy.recorded(policy))
 
 
-def _account(scope: ScopeState, facts: Facts) -> Finding | None:
-    """Ask every layer; the first stop wins, else the first warning, which alone is marked."""
-    stop: Finding | None = None
-    warn: Finding | None = None
-    for account, state in scope.steps:
-        finding = account(state, facts, stop)
-        if finding is not None:
-            if finding.action == "warn":
-                warn = warn or finding
-            else:
-                stop = stop or finding
-    if warn is not None and stop is None:
-        scope.mark(warn)
-    return stop or warn
-
-
-def _warning(decision: Decision, names: tuple[str, ...]) -> WarningRecord:
+def _warning(facts: Facts, found: Finding) -> WarningRecord:
     return WarningRecord(
-        text=warning_text(decision, names),
-        layer=decision.layer or "",
-        subject=decision.tool or decision.hash,
-        batch=decision.batch,
-        count=decision.count or 0,
-        threshold=decision.threshold or 0,
+        text=warning_text(found, facts.names),
+        layer=found.layer,
+        subject=found.tool or facts.hash,
+        batch=facts.n,
+        count=found.count,
+        threshold=found.threshold,
     )
 
 

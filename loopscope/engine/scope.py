@@ -43,36 +43,53 @@ class WarningRecord(Struct):
 
 
 class Spent(Struct):
-    """What a scope has used up so far."""
+    """What a scope has used up so far. Kept as few numbers as will do: a decision pays for each of them."""
 
     batches: int = 0
-    """Batches with calls."""
-    model_calls: int = 0
-    tool_calls: int = 0
+    """AI messages with calls."""
+    callless: int = 0
+    """AI messages without."""
+    further_calls: int = 0
+    """Calls beyond the first one of each batch."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
     started: float | None = None
-    """Time of its first event that has one, Unix seconds."""
+    """Time of its first AI message, Unix seconds."""
     latest: float | None = None
 
     @property
+    def model_calls(self) -> int:
+        """AI messages."""
+        return self.batches + self.callless
+
+    @property
+    def tool_calls(self) -> int:
+        """Tool calls that were asked for."""
+        return self.batches + self.further_calls
+
+    @property
     def seconds(self) -> float:
-        """Event time between its first and its latest event."""
+        """Event time between its first and its latest AI message."""
         return 0.0 if self.started is None or self.latest is None else max(0.0, self.latest - self.started)
 
     def charge(self, batch: Batch) -> None:
-        """Account one AI message."""
-        self.model_calls += 1
-        if batch.calls:
-            self.batches += 1
-            self.tool_calls += len(batch.calls)
+        """Account one AI message with calls."""
+        self.batches += 1
+        if len(batch.calls) > 1:
+            self.further_calls += len(batch.calls) - 1
         if batch.usage is not None:
             self._charge_usage(batch.usage)
         if batch.ts is not None:
             self.latest = batch.ts
-            if self.started is None:
-                self.started = batch.ts
+
+    def charge_callless(self, batch: Batch) -> None:
+        """Account one AI message without calls."""
+        self.callless += 1
+        if batch.usage is not None:
+            self._charge_usage(batch.usage)
+        if batch.ts is not None:
+            self.latest = batch.ts
 
     def _charge_usage(self, usage: Usage) -> None:
         self.input_tokens += usage.input_tokens or 0
@@ -164,12 +181,13 @@ class Registry:
         self.scopes: OrderedDict[ScopeKey, ScopeState] = OrderedDict()
         self.callless: OrderedDict[ScopeKey, Spent] = OrderedDict()
 
-    def touch(self, key: ScopeKey, limit: int, rules: tuple[Rule, ...]) -> ScopeState:
-        """The state of this scope, now the most recently used; whole scopes beyond `limit` are evicted."""
+    def touch(self, batch: Batch, limit: int, rules: tuple[Rule, ...]) -> ScopeState:
+        """The state of this batch's scope, now the most recently used; whole scopes beyond `limit` are evicted."""
+        key = batch.scope
         scope = self.scopes.get(key)
         if scope is None:
-            key = ScopeKey(*key)
-            scope = self.scopes[key] = ScopeState(key, rules, self.callless.pop(key, None) or Spent())
+            spent = self.callless.pop(key, None) or Spent(started=batch.ts)
+            scope = self.scopes[key] = ScopeState(key, rules, spent)
         else:
             self.scopes.move_to_end(key)
         while len(self.scopes) > limit:
@@ -181,11 +199,11 @@ class Registry:
         key = batch.scope
         scope = self.scopes.get(key)
         if scope is not None:
-            scope.spent.charge(batch)
+            scope.spent.charge_callless(batch)
             return
-        spent = self.callless.setdefault(key, Spent())
+        spent = self.callless.setdefault(key, Spent(started=batch.ts))
         self.callless.move_to_end(key)
-        spent.charge(batch)
+        spent.charge_callless(batch)
         while len(self.callless) > limit:
             self.callless.popitem(last=False)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopscope.engine.decision import Decision
+from loopscope.engine.rules import Finding
 
 __all__ = ["stop_text", "warning_text"]
 
@@ -17,7 +18,7 @@ def _tools(names: Sequence[str]) -> str:
     return ", ".join(distinct[:4]) + (", …" if len(distinct) > 4 else "")  # noqa: PLR2004 - enough to know what is meant
 
 
-def warning_text(decision: Decision, names: Sequence[str]) -> str:
+def warning_text(decision: Decision | Finding, names: Sequence[str]) -> str:
     """The warning for the model's next turn; `names` are the tools of the batch."""
     if decision.layer == "tool_frequency":
         return (

@@ -40,7 +40,7 @@ class ToolFrequency:
             while len(items) > size:
                 gone = items.popleft()
                 left = counts[gone] = counts[gone] - 1
-                if state.marked or not left:
+                if not left or gone in state.marked:
                     self._gone(state, gone, left)
                 count = counts[name]
             own = overrides.get(name, self._general) if overrides else self._general
