@@ -40,8 +40,10 @@ class ToolFrequency:
             while len(items) > size:
                 gone = items.popleft()
                 left = counts[gone] = counts[gone] - 1
-                if not left or gone in state.marked:
-                    self._gone(state, gone, left)
+                if not left:
+                    del counts[gone]
+                if gone in state.marked and left < overrides.get(gone, self._general).warn:
+                    state.marked.discard(gone)
                 count = counts[name]
             own = overrides.get(name, self._general) if overrides else self._general
             if count >= own.hard_limit:
@@ -52,13 +54,6 @@ class ToolFrequency:
             elif candidate is None and name not in state.marked:
                 candidate = Finding("warn", self.layer, name, count, own.warn, name)
         return candidate
-
-    def _gone(self, state: Window, name: str, left: int) -> None:
-        """A name left the window; one whose count falls below its own warning is armed again."""
-        if not left:
-            del state.counts[name]
-        if left < self._overrides.get(name, self._general).warn:
-            state.marked.discard(name)
 
     def mark(self, state: Window, finding: Finding) -> None:
         """Marked only while the count is still at its warning: later calls of the batch may have pushed it out."""
