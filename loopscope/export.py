@@ -1,0 +1,87 @@
+"""A policy as the text of a policy file or of a program, apart from `settings`, which reads what this writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from loopscope.engine.policy import Policy
+
+__all__ = ["FORMATS", "to_json", "to_python", "to_toml", "to_yaml"]
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def to_toml(policy: Policy, notes: Mapping[str, str] | None = None) -> str:
+    """A `loopscope.toml` that names every setting.
+
+    Args:
+        policy: what to write.
+        notes: a comment above a setting or table, by its name; one line each.
+    """
+    notes = notes or {}
+    values = policy.to_dict()
+    lines: list[str] = []
+    for name, value in values.items():
+        if not isinstance(value, Mapping):
+            lines += [*_note(notes, name), f"{name} = {_toml_value(value)}"]
+    for name, table in values.items():
+        if isinstance(table, Mapping) and (table or name in notes):
+            lines += ["", *_note(notes, name), *_toml_table(name, table)]
+    return "\n".join(lines) + "\n"
+
+
+def _note(notes: Mapping[str, str], name: str) -> list[str]:
+    return [f"# {notes[name]}"] if name in notes else []
+
+
+def _toml_table(name: str, table: Mapping[str, Any]) -> list[str]:
+    return [f"[{name}]"] + [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
+
+
+def _toml_key(key: str) -> str:
+    return key if _BARE.fullmatch(key) else _toml_value(key)
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    # TOML strings escape as JSON's do, but for DEL, which JSON leaves raw and TOML forbids.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def to_yaml(policy: Policy) -> str:
+    """A YAML file that names every setting; its keys also fit DeerFlow's `loop_detection:` section."""
+    import yaml  # noqa: PLC0415 - 15 ms that only this format is to cost
+
+    return yaml.safe_dump(_plain(policy), sort_keys=False)
+
+
+def to_json(policy: Policy) -> str:
+    """A JSON file that names every setting."""
+    return json.dumps(policy.to_dict(), indent=2) + "\n"
+
+
+def to_python(policy: Policy) -> str:
+    """A program's lines that build the policy."""
+    entries = "".join(f"        {name!r}: {value!r},\n" for name, value in _plain(policy).items())
+    return f"from loopscope import Policy\n\npolicy = Policy.parse(\n    {{\n{entries}    }}\n)\n"
+
+
+def _plain(policy: Policy) -> dict[str, Any]:
+    """The settings with lists in place of tuples."""
+    plain: dict[str, Any] = json.loads(json.dumps(policy.to_dict()))
+    return plain
+
+
+FORMATS: Mapping[str, Callable[[Policy], str]] = {
+    "toml": to_toml,
+    "yaml": to_yaml,
+    "json": to_json,
+    "python": to_python,
+}
+"""The writers by the name that `loopscope config export --format` takes."""

@@ -1,0 +1,12 @@
+"""Finds, merges and locates policies: which limits are in force, and the file, flag or recording that set each.
+
+Apart from the engine, which knows values and no files. Precedence, from strongest: `--set`, `--policy`, the recording's
+own policy, the project's file, the defaults. A policy file is a whole policy: what it does not name has its default.
+"""
+
+from __future__ import annotations
+
+from loopscope.settings.documents import find
+from loopscope.settings.precedence import PRESETS, Choice, Settings, load_policy, load_settings
+
+__all__ = ["PRESETS", "Choice", "Settings", "find", "load_policy", "load_settings"]

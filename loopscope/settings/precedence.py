@@ -1,0 +1,214 @@
+"""Which policy is in force: flags over the recording's own over the project's file over the defaults."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loopscope.engine.events import Event, Header, PolicySet
+from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.errors import PolicyError, Problem
+from loopscope.settings.documents import Document, find, read
+from loopscope.settings.overrides import Override, apply, parse_override
+from loopscope.settings.positions import KeyPath
+
+__all__ = ["PRESETS", "Choice", "Settings", "load_policy", "load_settings"]
+
+PRESETS: Mapping[str, Policy] = {"deerflow": DEFAULT}
+"""Policies that have a name instead of a file."""
+RECORDING = "recording"
+"""The origin of a limit that the recording brings."""
+_PARTNERS = {"hard_limit": "warn_threshold", "tool_freq_hard_limit": "tool_freq_warn"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A policy, and where each of its limits came from."""
+
+    policy: Policy = DEFAULT
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """By dotted field: `loopscope.toml:14`, `--set hard_limit=9`, `recording` or a preset's name."""
+
+    def origin(self, name: str) -> str:
+        """Where this field came from; `default` where nothing set it."""
+        return self.origins.get(name, "default")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the user asked for, to be laid over what a recording brings."""
+
+    base: Settings = field(default_factory=Settings)
+    """`--policy`, else the project's file, else the defaults."""
+    fixed: bool = False
+    """True with `--policy`: the recording's own policy does not count."""
+    overrides: tuple[Override, ...] = ()
+
+    @classmethod
+    def of(cls, policy: str | None = None, sets: Sequence[str] = (), project: Path | None = None) -> Choice:
+        """Reads the flags and finds the project's file.
+
+        Args:
+            policy: a file or a preset's name.
+            sets: `KEY=VALUE` each.
+            project: where the search for the project's file begins; None does not search.
+
+        Raises:
+            PolicyError: with every wrong flag and every wrong value of the file.
+        """
+        overrides = tuple(_collect(sets))
+        if policy is not None:
+            return cls(load_settings(policy), fixed=True, overrides=overrides)
+        file = find(project) if project is not None else None
+        return cls(_from_document(read(file)) if file else Settings(), overrides=overrides)
+
+    @property
+    def settings(self) -> Settings:
+        """The policy where no recording brings one.
+
+        Raises:
+            PolicyError: if an override breaks a rule.
+        """
+        return _overridden(self.base.policy.to_dict(), dict(self.base.origins), self.overrides)
+
+    def over(self, recorded: Mapping[str, Any] | None) -> Settings:
+        """The policy for a recording that ran under `recorded`, None where it does not say.
+
+        Raises:
+            PolicyError: if an override, or a known setting of the recording, breaks a rule.
+        """
+        if recorded is None or self.fixed:
+            return self.settings
+        values = {name: value for name, value in recorded.items() if name in Policy.__struct_fields__}
+        return _overridden(values, dict.fromkeys(_dotted(values), RECORDING), self.overrides)
+
+    def rewrite(self, event: Event) -> Event:
+        """The event with the overrides laid over the policy that it sets; any other event as it is."""
+        if self.overrides and not self.fixed:
+            if isinstance(event, Header) and event.policy is not None:
+                return _with_policy(event, self.over(event.policy).policy)
+            if isinstance(event, PolicySet):
+                return _with_policy(event, self.over(event.policy).policy)
+        return event
+
+
+def _with_policy(event: Header | PolicySet, policy: Policy) -> Header | PolicySet:
+    from msgspec.structs import replace  # noqa: PLC0415 - only where an override meets a recorded policy
+
+    return replace(event, policy=policy.to_dict())
+
+
+def load_policy(path: str) -> Policy:
+    """A policy from a TOML, YAML or JSON file, or a preset's name.
+
+    Raises:
+        PolicyError: with file and line of every wrong value, or if there is no such file or preset.
+    """
+    return load_settings(path).policy
+
+
+def load_settings(path: str) -> Settings:
+    """As `load_policy`, with the line that each limit came from.
+
+    Raises:
+        PolicyError: as `load_policy`.
+    """
+    preset = PRESETS.get(path)
+    if preset is not None:
+        return Settings(preset, dict.fromkeys(_dotted(preset.to_dict()), f"preset {path}"))
+    file = Path(path)
+    if not file.exists() and not file.suffix:
+        near = difflib.get_close_matches(path, PRESETS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"presets are {', '.join(PRESETS)}"
+        raise PolicyError([Problem("", f"no such policy file or preset; {hint}", path)])
+    return _from_document(read(file, path))
+
+
+def _from_document(document: Document) -> Settings:
+    origins = {".".join(path): document.where(path) for path in document.lines}
+    return _located(_parse(document.values, origins, document.name), origins)
+
+
+def _collect(sets: Iterable[str]) -> Iterator[Override]:
+    problems: list[Problem] = []
+    for text in sets:
+        try:
+            yield parse_override(text)
+        except PolicyError as error:
+            problems += error.problems
+    if problems:
+        raise PolicyError(problems)
+
+
+def _overridden(values: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]) -> Settings:
+    """All overrides laid over plain settings, in their order."""
+    problems: list[Problem] = []
+    for override in overrides:
+        try:
+            values = apply(values, override)
+        except PolicyError as error:
+            problems += error.problems
+            continue
+        name = ".".join(override.path)
+        origins = {known: place for known, place in origins.items() if not known.startswith(f"{name}.")}
+        origins |= dict.fromkeys((name, *_dotted(override.value, override.path)), override.where)
+    if problems:
+        raise PolicyError(problems)
+    return _located(_parse(_complete(values), origins, ""), origins)
+
+
+def _located(policy: Policy, origins: Mapping[str, str]) -> Settings:
+    """The policy with the places of its own fields; a limit that a tool takes from the general ones has their place."""
+    places = {}
+    for name in _dotted(policy.to_dict()):
+        table, _, limit = name.rpartition(".")
+        general = f"tool_freq_{limit}" if table.startswith("tool_freq_overrides.") else ""
+        place = origins.get(name) or origins.get(table) or origins.get(general)
+        if place:
+            places[name] = place
+    return Settings(policy, places)
+
+
+def _complete(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`--set tool_freq_overrides.bash.hard_limit=300` says nothing of the warning: the general one holds."""
+    tools = values.get("tool_freq_overrides")
+    if not isinstance(tools, Mapping):
+        return values
+    general = {
+        "warn": values.get("tool_freq_warn", DEFAULT.tool_freq_warn),
+        "hard_limit": values.get("tool_freq_hard_limit", DEFAULT.tool_freq_hard_limit),
+    }
+    whole = {tool: general | dict(pair) if isinstance(pair, Mapping) else pair for tool, pair in tools.items()}
+    return {**values, "tool_freq_overrides": whole}
+
+
+def _parse(values: Mapping[str, Any], origins: Mapping[str, str], source: str) -> Policy:
+    """The policy, or every problem with the place of the value that made it."""
+    try:
+        return Policy.parse(values)
+    except PolicyError as error:
+        raise PolicyError(
+            [problem._replace(where=_place(problem.field, origins, source)) for problem in error.problems]
+        ) from None
+
+
+def _place(name: str, origins: Mapping[str, str], source: str) -> str:
+    """The origin of a field; of the table around it; or of the limit that it is compared with."""
+    table = name
+    while table:
+        if table in origins:
+            return origins[table]
+        table = table.rpartition(".")[0]
+    return origins.get(_PARTNERS.get(name, ""), source)
+
+
+def _dotted(values: object, path: KeyPath = ()) -> Iterator[str]:
+    """The dotted names of all leaves."""
+    if isinstance(values, Mapping):
+        for key, value in values.items():
+            yield from _dotted(value, (*path, str(key)))
+    elif path:
+        yield ".".join(path)
