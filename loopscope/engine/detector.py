@@ -44,7 +44,8 @@ class LoopDetector:
 
     Args:
         policy: the thresholds. None takes the recording's own: its header's and its `policy` events'.
-        assume_delivery: take a waiting warning for delivered just before the scope's next batch. False where the events tell.
+        assume_delivery: take a waiting warning for delivered just before the scope's next batch, unless a followed recording
+            tells of its deliveries. False where the events always tell, as they do live.
         follow_policy: apply the policies of headers and `policy` events; by default only where `policy` is None.
 
     Raises:
@@ -59,7 +60,7 @@ class LoopDetector:
         self._own: OrderedDict[ScopeKey, _Compiled] = OrderedDict()
         self._registry = Registry()
         self._follow = policy is None if follow_policy is None else follow_policy
-        self.assume_delivery = assume_delivery
+        self._assume_by_default = self.assume_delivery = assume_delivery
         self.batches = 0
         """Batches with calls so far: the number of the newest one."""
 
@@ -163,6 +164,9 @@ class LoopDetector:
         )  # fmt: skip
 
     def _follow_warning(self, event: Warned) -> None:
+        """A run that tells of its warnings is believed; under a policy that it did not have, it cannot tell."""
+        if self._follow:
+            self.assume_delivery = False
         scope = self.scope(event.scope)
         if scope is not None and not self.assume_delivery and event.state != "queued":
             scope.settle(event.text, event.state)
@@ -175,23 +179,30 @@ class LoopDetector:
         else:
             self._registry.drop(event.scope)
 
-    def _set_policy(self, event: PolicySet) -> None:
-        if not self._follow:
-            return
-        compiled = _Compiled(Policy.recorded(event.policy))
-        if event.thread_id is None and event.run_id is None:
-            self._compiled = compiled
+    def adopt(self, policy: Policy, scope: ScopeKey | None = None) -> None:
+        """Decide under this policy from the next batch on: in one scope, or (None) in all, whatever they had.
+
+        Histories and marks stay; windows are cut at the next append, scopes at the next touch.
+        """
+        if scope is None:
+            self._compiled = _Compiled(policy)
             self._own.clear()
             return
-        self._own[event.scope] = compiled
-        self._own.move_to_end(event.scope)
+        self._own[scope] = _Compiled(policy)
+        self._own.move_to_end(scope)
         while len(self._own) > 2 * self._compiled.limit:
             self._own.popitem(last=False)
+
+    def _set_policy(self, event: PolicySet) -> None:
+        if self._follow:
+            everywhere = event.thread_id is None and event.run_id is None
+            self.adopt(Policy.recorded(event.policy), None if everywhere else event.scope)
 
     def _segment(self, header: Header) -> None:
         """A header begins a segment: fresh state, and its own policy where that is followed."""
         self._registry.forget()
         self._own.clear()
+        self.assume_delivery = self._assume_by_default
         if self._follow:
             recorded = header.policy
             self._compiled = self._base if recorded is None else _Compiled(Policy.recorded(recorded))
@@ -206,6 +217,7 @@ class LoopDetector:
         return Snapshot(
             version=SNAPSHOT_VERSION,
             batches=self.batches,
+            assume_delivery=self.assume_delivery,
             policy=self.policy.to_dict(),
             scope_policies=tuple((*key, compiled.policy.to_dict()) for key, compiled in self._own.items()),
             scopes=tuple(_dump_scope(scope) for scope in registry.scopes.values()),
@@ -222,6 +234,7 @@ class LoopDetector:
             msg = f"snapshot version {snapshot.version} is not {SNAPSHOT_VERSION}: it was made by another loopscope"
             raise ValueError(msg)
         self.batches = snapshot.batches
+        self.assume_delivery = snapshot.assume_delivery
         self._compiled = self._reuse(snapshot.policy)
         self._own = OrderedDict((ScopeKey(t, r), _Compiled(Policy.recorded(p))) for t, r, p in snapshot.scope_policies)
         self._registry = registry = Registry()

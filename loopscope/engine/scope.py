@@ -18,7 +18,7 @@ __all__ = ["Registry", "ScopeState", "Spent", "WarningRecord"]
 
 PENDING_KEPT = 4
 """Warnings that wait for a scope's next model call, as in DeerFlow: the newest four."""
-SETTLED_KEPT = 8
+SETTLED_KEPT = 16
 """Warnings of a scope that are remembered after their delivery, to count how often they were ignored."""
 
 

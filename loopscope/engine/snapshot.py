@@ -29,6 +29,7 @@ class Snapshot(Struct, frozen=True):
     version: int
     batches: int
     """Batches with calls so far: the number of the newest one."""
+    assume_delivery: bool
     policy: dict[str, Any]
     scope_policies: tuple[tuple[str | None, str | None, dict[str, Any]], ...]
     scopes: tuple[ScopeSnapshot, ...]

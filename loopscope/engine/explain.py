@@ -1,0 +1,212 @@
+"""Why a batch got its verdict, in numbered lines: rule, limit, warnings, effect, and the nearest settings that change it.
+
+The same lines stand on the screen, in `loopscope explain` and in a notebook; this is where they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.nearest import Change, Outcome, Step, fold_scope, nearest_changes, outcome
+from loopscope.engine.policy import Policy
+from loopscope.engine.scope import WarningRecord
+
+__all__ = ["Context", "Explanation", "explain"]
+
+SIGHTINGS_SHOWN = 12
+_WORDS = {"pass": "PASS", "warn": "WARN", "hard_stop": "STOP"}
+
+
+class Context(Struct, frozen=True):
+    """What the explanation of one batch rests on."""
+
+    steps: Sequence[Step]
+    """Every batch of the scope, in order."""
+    index: int
+    """Position of the batch in `steps`."""
+    decision: Decision
+    warnings: Sequence[WarningRecord]
+    """The scope's warnings as they stood when the batch was decided."""
+    origin: Callable[[str], str]
+    """Where a setting came from: a file and line, a flag, the recording, the default."""
+    name: Callable[[str], str]
+    """The letter of a hash."""
+    enforced: bool
+    """The recorded run applied the decisions."""
+
+
+class Explanation(Struct, frozen=True):
+    """Why one batch got its verdict."""
+
+    batch: int
+    decision: Decision
+    headline: str
+    """The verdict in a few words: `STOP identical_call_set A 9/9`."""
+    lines: tuple[str, ...]
+    """Numbered by their place, from 1; a line may stand for several on a narrow screen."""
+    changes: tuple[Change, ...] = ()
+
+
+def explain(context: Context, *, search: bool = True) -> Explanation:
+    """The reasons of one decision.
+
+    Args:
+        context: the batch, its scope and where its limits came from.
+        search: look for the nearest settings too, which folds the scope some twenty times.
+    """
+    decision, policy = context.decision, context.steps[context.index].policy
+    changes = nearest_changes(context.steps, context.index, decision) if search else []
+    lines = [*_evidence(context), *_limit(context, policy), *_warned(context), _effect(context)]
+    if search:
+        lines.append(_nearest(context, changes))
+    return Explanation(decision.batch, decision, headline(decision, context.name), tuple(lines), tuple(changes))
+
+
+def headline(decision: Decision, name: Callable[[str], str]) -> str:
+    """The verdict in a few words."""
+    if decision.action == "pass":
+        return f"PASS {name(decision.hash)} seen {_times(decision.hash_count)}"
+    subject = decision.tool if decision.tool is not None else name(decision.hash)
+    return f"{_WORDS[decision.action]} {decision.layer} {subject} {decision.count}/{decision.threshold}"
+
+
+def _times(count: float) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _batches(numbers: Sequence[int]) -> str:
+    shown = " ".join(f"#{number}" for number in numbers[-SIGHTINGS_SHOWN:])
+    return f"… {shown}" if len(numbers) > SIGHTINGS_SHOWN else shown
+
+
+def _evidence(context: Context) -> list[str]:
+    """The rule, and the batches that it counted."""
+    decision, policy, steps = context.decision, context.steps[context.index].policy, context.steps
+    if decision.layer == "tool_frequency":
+        numbers = list(dict.fromkeys(_tool_batches(context, policy.frequency_window)))
+        return [
+            f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)} in the last "
+            f"{policy.frequency_window} calls: {_batches(numbers)}"
+        ]
+    window = _window(context, policy.window_size)
+    numbers = [steps[i].number for i in window if steps[i].hash == decision.hash]
+    letter = context.name(decision.hash)
+    return [
+        f"rule identical_call_set counted {letter} {_times(decision.hash_count)} in the last "
+        f"{policy.window_size} batches: {_batches(numbers)}"
+    ]
+
+
+def _window(context: Context, size: int) -> range:
+    """Positions of the newest batches that share their state with the batch in question."""
+    start = context.index
+    while start > 0 and not context.steps[start].fresh and context.index - start + 1 < size:
+        start -= 1
+    return range(start, context.index + 1)
+
+
+def _tool_batches(context: Context, calls: int) -> list[int]:
+    """Batches with calls of the decision's tool among the newest `calls` calls."""
+    numbers: list[int] = []
+    left = calls
+    for position in range(context.index, -1, -1):
+        step = context.steps[position]
+        taken = step.names[-left:]
+        numbers.extend(step.number for name in taken if name == context.decision.tool)
+        left -= len(taken)
+        if left <= 0 or step.fresh:
+            break
+    return numbers[::-1]
+
+
+def _limit(context: Context, policy: Policy) -> list[str]:
+    """The limit that was reached, or how far the next one is, and where it came from."""
+    decision = context.decision
+    if decision.action == "pass":
+        left = policy.warn_threshold - decision.hash_count
+        kind, setting, limit = "warns", "warn_threshold", policy.warn_threshold
+        if left <= 0:
+            left = policy.hard_limit - decision.hash_count
+            kind, setting, limit = "stops", "hard_limit", policy.hard_limit
+        more = "one more identical batch" if left == 1 else f"{left} more identical batches"
+        return [f"{kind} after {more}: {setting} is {limit} ({context.origin(setting)})"]
+    setting = limit_setting(decision, policy)
+    what = "hard limit" if decision.action == "hard_stop" else "warning limit"
+    return [f"{what} is {decision.threshold}: {setting} ({context.origin(setting)})"]
+
+
+def limit_setting(decision: Decision, policy: Policy) -> str:
+    """The policy's name of the limit that a warning or a stop reached."""
+    part = "hard_limit" if decision.action == "hard_stop" else "warn"
+    if decision.layer == "tool_frequency":
+        own = decision.tool in policy.tool_freq_overrides
+        return f"tool_freq_overrides.{decision.tool}.{part}" if own else f"tool_freq_{part}"
+    return "hard_limit" if part == "hard_limit" else "warn_threshold"
+
+
+def _warned(context: Context) -> list[str]:
+    """What the model was told of this hash or tool, and what it made of it."""
+    decision = context.decision
+    subject = decision.tool if decision.tool is not None else decision.hash
+    records = [record for record in context.warnings if record.subject == subject]
+    told = [record for record in records if record.batch != decision.batch]
+    if decision.action == "warn":
+        first = ["the model is told before its next turn"]
+        return first + [_history(record, context) for record in told[-1:]]
+    if not told:
+        return ["no warning was given before"] if decision.action == "hard_stop" else []
+    return [_history(told[-1], context)]
+
+
+def _history(record: WarningRecord, context: Context) -> str:
+    subject = record.subject if record.layer == "tool_frequency" else context.name(record.subject)
+    if record.state == "queued":
+        return f"a warning of {subject} was queued at #{record.batch} and waits for the next model call"
+    if record.state == "dropped":
+        return f"a warning of {subject} was queued at #{record.batch} and dropped before a model call"
+    assumed = " (assumed: the recording does not tell)" if record.assumed else ""
+    before = f" before #{record.before}" if record.before is not None else ""
+    return f"a warning was delivered{before}{assumed}, then {subject} came {_times(record.ignored)} more"
+
+
+def _effect(context: Context) -> str:
+    action = context.decision.action
+    if action == "pass":
+        return "effect: none, the tools run"
+    if action == "warn":
+        return "effect: none on this batch; the warning is put before the model's next turn"
+    if context.enforced:
+        return "effect: the calls were removed and a closing text was put in their place; no tool ran"
+    return "effect: none, the run was only watched; with the middleware no tool of this batch would have run"
+
+
+def _nearest(context: Context, changes: Sequence[Change]) -> str:
+    """The nearest settings, each with what it does to the rest of the scope."""
+    verb = {"hard_stop": "not stop", "warn": "not warn", "pass": "warn or stop"}[context.decision.action]
+    if not changes:
+        return f"no single setting would {verb} this batch"
+    baseline = outcome(list(fold_scope(context.steps)))
+    parts = [f"{_comparison(change)} {_consequence(change, baseline)}" for change in changes]
+    return f"nearest settings that would {verb} #{context.decision.batch}: {'; or '.join(parts)}"
+
+
+def _comparison(change: Change) -> str:
+    sign = ">=" if change.value > change.before else "<="
+    return f"{change.setting} {sign} {change.value}"
+
+
+def _consequence(change: Change, now: Outcome) -> str:
+    then = change.outcome
+    if then.first_stop is None:
+        parts = ["no stop in this scope"]
+    else:
+        moved = "still" if then.first_stop == now.first_stop else "then"
+        parts = [f"{moved} stopped first at #{then.first_stop}"]
+        if change.never is not None:
+            parts.append(f"from {change.never} on never")
+    if then.warnings != now.warnings:
+        parts.append(f"warnings {now.warnings} → {then.warnings}")
+    return f"({', '.join(parts)})"

@@ -1,0 +1,166 @@
+"""The nearest settings: which single change of the policy would have changed a verdict, and what else it would have done.
+
+Nothing is guessed: each value named here was tried by folding the scope again. Scopes do not touch each other but by
+eviction, which no threshold changes, so one scope's batches are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Action, Batch
+from loopscope.engine.policy import Policy
+from loopscope.errors import PolicyError
+
+__all__ = ["Change", "Outcome", "Step", "fold_scope", "nearest_changes"]
+
+MOST_WINDOWS = 64
+"""Smaller windows that are tried, nearest first: each costs a fold of the scope."""
+
+
+class Step(NamedTuple):
+    """One batch of a scope, ready to be decided again."""
+
+    number: int
+    batch: Batch
+    hash: str
+    names: tuple[str, ...]
+    policy: Policy
+    fresh: bool
+    """The scope had no state before this batch: it is new, was evicted, was reset, or a segment began."""
+
+
+class Outcome(Struct, frozen=True):
+    """What a policy does to the whole scope."""
+
+    warnings: int
+    stops: int
+    first_stop: int | None
+    """Number of the first batch that is stopped."""
+
+
+class Change(Struct, frozen=True):
+    """One setting, the nearest value that changes the verdict, and what it does to the rest."""
+
+    setting: str
+    value: int
+    before: int
+    verdict: Action
+    """The verdict on the batch in question under this value."""
+    outcome: Outcome
+    never: int | None = None
+    """The nearest value of a hard limit under which nothing in the scope is stopped, where `value` is not enough."""
+
+
+def fold_scope(steps: Sequence[Step], setting: str | None = None, value: int = 0) -> Iterator[Decision]:
+    """Decide the batches of one scope again, one setting changed.
+
+    Raises:
+        PolicyError: if the value breaks a rule of a policy that was in force.
+    """
+    detector: LoopDetector | None = None
+    in_force: Policy | None = None
+    for step in steps:
+        if detector is None or step.policy is not in_force:
+            in_force = step.policy
+            policy = in_force if setting is None else changed(in_force, setting, value)
+            if detector is None:
+                detector = LoopDetector(policy)
+            detector.adopt(policy)
+        if step.fresh:
+            detector.reset()
+        detector.batches = step.number - 1
+        yield detector.fold(step.batch, step.hash, step.names)
+
+
+def changed(policy: Policy, setting: str, value: int) -> Policy:
+    """The policy with one setting changed, dotted for those of single tools."""
+    if not setting.startswith("tool_freq_overrides."):
+        return policy.with_(**{setting: value})
+    tool, _, part = setting.removeprefix("tool_freq_overrides.").rpartition(".")
+    limits = policy.frequency_limits(tool)
+    own: dict[str, Any] = {"warn": limits.warn, "hard_limit": limits.hard_limit, part: value}
+    return policy.with_(tool_freq_overrides={**policy.tool_freq_overrides, tool: own})
+
+
+def outcome(decisions: Sequence[Decision]) -> Outcome:
+    """Warnings and stops of one scope."""
+    stops = [decision.batch for decision in decisions if decision.action == "hard_stop"]
+    warnings = sum(decision.action == "warn" for decision in decisions)
+    return Outcome(warnings, len(stops), stops[0] if stops else None)
+
+
+def nearest_changes(steps: Sequence[Step], index: int, decision: Decision) -> list[Change]:
+    """For each setting that can do it alone: the nearest value that changes the verdict on `steps[index]`."""
+    policy = steps[index].policy
+    found = [_try(steps, index, decision, name, values) for name, values in _candidates(policy, decision)]
+    return [change for change in found if change is not None]
+
+
+def _candidates(policy: Policy, decision: Decision) -> Iterator[tuple[str, Iterator[int] | None]]:
+    """Settings and the values to try, nearest first; None climbs from the count, which is exact for a limit."""
+    smaller = iter(range(policy.window_size - 1, max(0, policy.window_size - 1 - MOST_WINDOWS), -1))
+    if decision.action == "pass":
+        yield "warn_threshold", iter([decision.hash_count] if decision.hash_count > 1 else [])
+        return
+    part = "hard_limit" if decision.action == "hard_stop" else "warn"
+    if decision.layer == "tool_frequency":
+        own = decision.tool in policy.tool_freq_overrides
+        yield (f"tool_freq_overrides.{decision.tool}.{part}" if own else f"tool_freq_{part}"), None
+    else:
+        yield ("hard_limit" if part == "hard_limit" else "warn_threshold"), None
+    yield "window_size", smaller
+
+
+def _try(
+    steps: Sequence[Step], index: int, decision: Decision, setting: str, values: Iterator[int] | None
+) -> Change | None:
+    """The first value whose fold gives another verdict."""
+    value = int(decision.count or 0) + 1 if values is None else next(values, 0)
+    while value:
+        try:
+            verdict = _verdict(steps, index, setting, value)
+        except PolicyError:
+            return None
+        if verdict.action != decision.action:
+            before = _value(steps[index].policy, setting)
+            then = outcome(list(fold_scope(steps, setting, value)))
+            never = _never(steps, setting, value) if values is None and then.stops else None
+            return Change(setting, value, before, verdict.action, then, never)
+        if values is None and (verdict.layer, verdict.tool) != (decision.layer, decision.tool):
+            return None
+        value = int(verdict.count or 0) + 1 if values is None else next(values, 0)
+    return None
+
+
+def _never(steps: Sequence[Step], setting: str, value: int) -> int | None:
+    """Climb to the limit that stops nothing; None where other layers or tools stop whatever it is."""
+    while True:
+        stops = [d for d in fold_scope(steps, setting, value) if d.action == "hard_stop"]
+        if not stops:
+            return value
+        highest = max(int(decision.count or 0) for decision in stops)
+        if highest < value:
+            return None
+        value = highest + 1
+
+
+def _verdict(steps: Sequence[Step], index: int, setting: str, value: int) -> Decision:
+    """The decision on one batch: its scope folded from where its state was last fresh."""
+    start = next(position for position in range(index, -1, -1) if steps[position].fresh or position == 0)
+    *_, last = fold_scope(steps[start : index + 1], setting, value)
+    return last
+
+
+def _value(policy: Policy, setting: str) -> int:
+    if setting.startswith("tool_freq_overrides."):
+        tool, _, part = setting.removeprefix("tool_freq_overrides.").rpartition(".")
+        value: int = getattr(policy.frequency_limits(tool), part)
+    else:
+        value = getattr(policy, setting)
+    return value

@@ -1,0 +1,350 @@
+"""A session: a recording, a cursor over its batches, and everything that can be asked of the batch at the cursor.
+
+Both front ends draw it and neither keeps state of the run of its own. `append` is the one way in, for a file that is read, a
+stream that is followed and a process that is attached alike.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import merge
+from typing import NamedTuple, Protocol
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, Event, Header, Result, ScopeKey, Usage
+from loopscope.engine.explain import Context, Explanation, explain
+from loopscope.engine.policy import Policy
+from loopscope.engine.scope import ScopeState, Spent, WarningRecord
+from loopscope.session.letters import letter_name
+from loopscope.session.scopes import ScopeInfo, tree
+from loopscope.session.steps import Steps
+from loopscope.session.timeline import Located, Origin, Timeline
+
+__all__ = ["Lane", "Row", "ScopeView", "Session", "Store"]
+
+
+class Store(Protocol):
+    """Where the lines of a session stand."""
+
+    def event_at(self, offset: int, length: int) -> Event | None:
+        """The event whose line begins at this byte; None if it is not there any more."""
+
+
+class Lane(NamedTuple):
+    """What the timeline shows: one scope, or a whole thread."""
+
+    thread_id: str | None
+    run_id: str | None = None
+    whole_thread: bool = False
+
+    @property
+    def key(self) -> ScopeKey | None:
+        """The scope; None for a whole thread."""
+        return None if self.whole_thread else ScopeKey(self.thread_id, self.run_id)
+
+
+class Row(NamedTuple):
+    """One batch in the strip."""
+
+    n: int
+    seq: int
+    ts: float | None
+    scope: ScopeKey
+    hash: str
+    letter: int
+    """Order of the hash's first use in its scope, from 0."""
+    names: tuple[str, ...]
+    decision: Decision
+    usage: Usage | None
+
+    @property
+    def state(self) -> str:
+        """`stop`, `warn`, `repeat` (the hash was in the window before) or `new`."""
+        if self.decision.action == "hard_stop":
+            return "stop"
+        if self.decision.action == "warn":
+            return "warn"
+        return "repeat" if self.decision.hash_count > 1 else "new"
+
+
+class ScopeView(NamedTuple):
+    """The engine's state of one scope, just after a batch was decided."""
+
+    n: int
+    key: ScopeKey
+    policy: Policy
+    scope: ScopeState | None
+    """None where the scope had no batch yet, or was evicted."""
+
+    @property
+    def spent(self) -> Spent:
+        """What the scope has used up so far."""
+        return self.scope.spent if self.scope is not None else Spent()
+
+    @property
+    def warnings(self) -> Sequence[WarningRecord]:
+        """Its latest warnings, oldest first."""
+        return self.scope.warnings if self.scope is not None else ()
+
+
+class Session:
+    """The debugger without a screen.
+
+    Args:
+        source: what the run is called on the screen.
+        store: reads lines again.
+        origin: which policy decides.
+        origins: where each setting came from, by dotted name; `default` where it is not told.
+    """
+
+    def __init__(
+        self, source: str, store: Store, origin: Origin | None = None, origins: Mapping[str, str] | None = None
+    ) -> None:
+        self.source = source
+        self.problems: list[tuple[int, str]] = []
+        """Lines that could not be read: line number and reason."""
+        self.timeline = Timeline(origin or Origin())
+        self.cursor = 0
+        """Number of the batch that is looked at; 0 while there is none."""
+        self.lane: Lane | None = None
+        self._store = store
+        self._origins = dict(origins or {})
+        self._walker: tuple[int, LoopDetector] | None = None
+        self._explained: dict[tuple[int, int, bool], Explanation] = {}
+
+    def append(self, lines: Iterable[Located]) -> None:
+        """Take in events, in order.
+
+        Raises:
+            PolicyError: if the recording's own policy is followed and breaks a rule.
+        """
+        take = self.timeline.append
+        for line in lines:
+            take(line)
+
+    def __len__(self) -> int:
+        return len(self.timeline)
+
+    @property
+    def header(self) -> Header | None:
+        """The first header of the recording."""
+        return self.timeline.header
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force at the cursor."""
+        return self.state.policy if self.cursor else self.timeline.detector.policy
+
+    def where(self, setting: str) -> str:
+        """Where this setting came from: a file and line, a flag, `recording` or `default`."""
+        known = self._origins.get(setting)
+        if known is not None:
+            return known
+        header = self.header
+        recorded = header.policy if header is not None else None
+        if self.timeline.origin.policy is None and recorded is not None and setting.split(".")[0] in recorded:
+            return "recording"
+        return "default"
+
+    @property
+    def batches(self) -> Sequence[int]:
+        """Numbers of the batches in the lane, in order."""
+        lane = self.lane
+        if lane is None:
+            return range(1, len(self) + 1)
+        if lane.key is not None:
+            record = self.timeline.scopes.get(lane.key)
+            return record.batches if record is not None else ()
+        records = [r for key, r in self.timeline.scopes.items() if key.thread_id == lane.thread_id]
+        return records[0].batches if len(records) == 1 else list(merge(*[record.batches for record in records]))
+
+    def select(self, lane: Lane) -> None:
+        """Show this scope or thread; the cursor goes to its nearest batch at or before where it stands, else its first."""
+        self.lane = lane
+        numbers = self.batches
+        if numbers:
+            self.cursor = numbers[max(0, bisect_right(numbers, self.cursor) - 1)]
+
+    def seek(self, number: int) -> None:
+        """Put the cursor on this batch; the lane follows where the batch is not in it.
+
+        Raises:
+            IndexError: if there is no such batch.
+        """
+        if not 1 <= number <= len(self):
+            msg = f"there is no batch {number}: the recording has {len(self)}"
+            raise IndexError(msg)
+        self.cursor = number
+        key = self.timeline.scope_of(number)
+        lane = self.lane
+        if lane is None or (lane.whole_thread and lane.thread_id != key.thread_id) or (lane.key not in (None, key)):
+            self.lane = Lane(*key)
+
+    def step(self, by: int = 1) -> bool:
+        """Move by so many batches of the lane, as far as it goes; False where the cursor stays."""
+        numbers = self.batches
+        if not numbers:
+            return False
+        position = bisect_left(numbers, self.cursor)
+        target = numbers[min(max(position + by, 0), len(numbers) - 1)]
+        moved = target != self.cursor
+        self.cursor = target
+        return moved
+
+    def next_decision(self, direction: int = 1) -> bool:
+        """Go to the next (or, with -1, the previous) batch of the lane that was warned or stopped; False if there is none."""
+        numbers = self.batches
+        inside = numbers if isinstance(numbers, range) else set(numbers)
+        notable = self.timeline.notable
+        start = bisect_right(notable, self.cursor) if direction > 0 else bisect_left(notable, self.cursor) - 1
+        stop = len(notable) if direction > 0 else -1
+        for index in range(start, stop, 1 if direction > 0 else -1):
+            if notable[index] in inside:
+                self.cursor = notable[index]
+                return True
+        return False
+
+    def first_stop(self) -> int | None:
+        """The first batch that is stopped."""
+        decisions = self.timeline.decisions
+        return next((n for n in self.timeline.notable if decisions[n - 1].action == "hard_stop"), None)
+
+    def open_at_first_stop(self) -> int | None:
+        """Where a recording opens: at its first stop, given back, else at its end."""
+        stop = self.first_stop()
+        if len(self):
+            self.seek(stop if stop is not None else len(self))
+        return stop
+
+    def row(self, number: int) -> Row:
+        """One batch in the strip."""
+        timeline, index = self.timeline, number - 1
+        rows, decision = timeline.batches, timeline.decisions[index]
+        return Row(
+            n=number,
+            seq=decision.seq,
+            ts=None if rows.ts[index] != rows.ts[index] else rows.ts[index],  # noqa: PLR0124 - NaN is no time
+            scope=timeline.scope_of(number),
+            hash=decision.hash,
+            letter=rows.letter[index],
+            names=timeline.names.values[rows.names[index]],
+            decision=decision,
+            usage=rows.usage(index),
+        )
+
+    def batch(self, number: int) -> Batch | None:
+        """The whole batch, read again; None if its line is not there any more."""
+        rows = self.timeline.batches
+        event = self._store.event_at(rows.offset[number - 1], rows.length[number - 1])
+        return event if isinstance(event, Batch) else None
+
+    def results(self, number: int) -> tuple[Result | None, ...]:
+        """The results of a batch, aligned with its calls; None where one is out, or not there any more."""
+        rows = self.timeline.results
+        found: list[Result | None] = [None] * self.timeline.batches.calls[number - 1]
+        for row in self.timeline.results_of.get(number, ()):
+            event = self._store.event_at(rows.offset[row], rows.length[row])
+            found[rows.call[row]] = event if isinstance(event, Result) else None
+        return tuple(found)
+
+    def same_result(self, number: int, call: int) -> int | None:
+        """The newest earlier batch with the same result of the same tool; None if this one is new or not known."""
+        rows = self.timeline.results
+        digest = next((rows.digest[row] for row in self.timeline.results_of.get(number, ()) if rows.call[row] == call), -1)
+        if digest < 0:
+            return None
+        key = self.timeline.scope_of(number)
+        earlier = [n for n, d in zip(rows.batch, rows.digest, strict=True) if d == digest and n < number]
+        return max((n for n in earlier if self.timeline.scope_of(n) == key), default=None)
+
+    def sightings(self, number: int) -> Sequence[int]:
+        """The batches of the same scope with the same hash, this one included."""
+        return self.timeline.sightings(number)
+
+    @property
+    def scopes(self) -> list[ScopeInfo]:
+        """The scopes of the recording as a tree, threads in the order of their first event."""
+        alive = self._detector(self.cursor).scopes if self.cursor else {}
+        return tree(self.timeline.scopes, alive, self.cursor)
+
+    @property
+    def state(self) -> ScopeView:
+        """The engine's state of the cursor's scope, just after the batch at the cursor was decided.
+
+        Raises:
+            IndexError: while there is no batch.
+        """
+        return self.state_at(self.cursor)
+
+    def state_at(self, number: int, key: ScopeKey | None = None) -> ScopeView:
+        """The engine's state of a scope just after this batch was decided; by default the batch's own."""
+        key = key or self.timeline.scope_of(number)
+        detector = self._detector(number)
+        return ScopeView(number, key, detector.policy_of(key), detector.scope(key))
+
+    def _detector(self, number: int) -> LoopDetector:
+        """A detector that has just decided this batch; a step forward goes on from where the last one stood."""
+        if self._walker is not None:
+            at, detector = self._walker
+            if at <= number < at + 64:
+                for position in range(at + 1, number + 1):
+                    self.timeline.fold(detector, position)
+                self._walker = (number, detector)
+                return detector
+        detector = self.timeline.detector_at(number)
+        self._walker = (number, detector)
+        return detector
+
+    @property
+    def decision(self) -> Decision | None:
+        """The decision at the cursor; None while there is no batch."""
+        return self.timeline.decisions[self.cursor - 1] if self.cursor else None
+
+    def explain(self, number: int | None = None, *, search: bool = True) -> Explanation:
+        """Why a batch got its verdict; by default the one at the cursor.
+
+        Args:
+            number: of the batch.
+            search: look for the nearest settings too. On long scopes this takes a while; `search=False` never does.
+
+        Raises:
+            IndexError: if there is no such batch.
+        """
+        number = number or self.cursor
+        if not 1 <= number <= len(self):
+            msg = f"there is no batch {number}: the recording has {len(self)}"
+            raise IndexError(msg)
+        known = self._explained.get((number, len(self), search))
+        if known is None:
+            if len(self._explained) > 256:  # noqa: PLR2004 - as many as a person looks at
+                self._explained.clear()
+            known = self._explained[(number, len(self), search)] = explain(self._context(number), search=search)
+        return known
+
+    def _context(self, number: int) -> Context:
+        timeline = self.timeline
+        key = timeline.scope_of(number)
+        numbers = timeline.scopes[key].batches
+        view = self.state_at(number)
+        header = self.header
+        return Context(
+            steps=Steps(timeline, numbers),
+            index=bisect_left(numbers, number),
+            decision=timeline.decisions[number - 1],
+            warnings=tuple(view.warnings),
+            origin=self.where,
+            name=self.letters(key),
+            enforced=header is not None and header.enforced,
+        )
+
+    def letters(self, key: ScopeKey) -> Callable[[str], str]:
+        """The letters of one scope's hashes."""
+        numbers, known = self.timeline.hashes.numbers, self.timeline.scopes[key].letters
+
+        def letter(digest: str) -> str:
+            return letter_name(known[numbers[digest]]) if digest in numbers else digest
+
+        return letter
+

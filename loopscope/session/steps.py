@@ -1,0 +1,45 @@
+"""The batches of one scope as the engine folds them again, each made from its row when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import overload
+
+from loopscope.engine.nearest import Step
+from loopscope.session.timeline import Timeline
+
+__all__ = ["Steps"]
+
+
+class Steps(Sequence[Step]):
+    """A sequence that holds numbers alone: a long scope is not copied to look at its end."""
+
+    __slots__ = ("_numbers", "_timeline")
+
+    def __init__(self, timeline: Timeline, numbers: Sequence[int]) -> None:
+        self._timeline = timeline
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> Steps: ...
+    def __getitem__(self, index: int | slice) -> Step | Steps:
+        if isinstance(index, slice):
+            return Steps(self._timeline, self._numbers[index])
+        return self._step(self._numbers[index])
+
+    def _step(self, number: int) -> Step:
+        timeline, row = self._timeline, number - 1
+        rows = timeline.batches
+        return Step(
+            number=number,
+            batch=timeline.stub(number),
+            hash=timeline.hashes.values[rows.hash[row]],
+            names=timeline.names.values[rows.names[row]],
+            policy=timeline.policy_at(number),
+            fresh=number in timeline.fresh,
+        )

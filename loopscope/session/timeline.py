@@ -1,0 +1,276 @@
+"""The timeline: every batch of a recording as a row of numbers, its decision, and snapshots to seek by.
+
+Events go in once, in order; the engine decides them as they come. What a row needs later it keeps as numbers; what weighs
+(arguments, results) stays in the file and is read again when it is looked at. A snapshot of the detector every
+`SNAPSHOT_EVERY` batches makes the state at any batch a short fold.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, Call, Control, Event, Header, PolicySet, Result, RunEnd, RunStart, ScopeKey, Warned
+from loopscope.engine.joins import OpenCalls
+from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.snapshot import Snapshot
+from loopscope.session.columns import BatchColumns, Interned, ResultColumns
+
+__all__ = ["SNAPSHOT_EVERY", "Located", "Origin", "ScopeRecord", "Timeline"]
+
+SNAPSHOT_EVERY = 500
+_STAND_IN = Call(None, None, None)
+
+
+class Located(Protocol):
+    """An event and where its line stands in the source."""
+
+    @property
+    def event(self) -> Event | None: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+
+
+class Origin(NamedTuple):
+    """Which policy decides: a fixed one, or the recording's own above a base."""
+
+    policy: Policy | None = None
+    base: Policy = DEFAULT
+
+    def detector(self) -> LoopDetector:
+        """A detector that has seen nothing."""
+        if self.policy is not None:
+            return LoopDetector(self.policy)
+        return LoopDetector(self.base, follow_policy=True)
+
+
+class ScopeRecord:
+    """What a session knows of one scope over the whole recording."""
+
+    __slots__ = ("agent", "batches", "callless", "end", "graph", "key", "letters", "open", "parent", "resume_of", "worst")
+
+    def __init__(self, key: ScopeKey) -> None:
+        self.key = key
+        self.parent: ScopeKey | None = None
+        self.agent: str | None = None
+        self.resume_of: str | None = None
+        self.end: RunEnd | None = None
+        self.graph: RunStart | None = None
+        self.batches = array("l")
+        """Numbers of its batches, in order."""
+        self.letters: dict[int, int] = {}
+        """Hash number -> order of its first use in this scope, from 0."""
+        self.open = OpenCalls()
+        self.worst = "pass"
+        self.callless = 0
+
+
+class Timeline:
+    """Everything that is known of each batch; `append` is the one way in."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.batches = BatchColumns()
+        self.results = ResultColumns()
+        self.results_of: dict[int, list[int]] = {}
+        """Batch number -> rows of its results."""
+        self.decisions: list[Decision] = []
+        """The engine's decision of batch i + 1."""
+        self.notable = array("l")
+        """Numbers of the batches that were warned or stopped."""
+        self.scopes: dict[ScopeKey, ScopeRecord] = {}
+        self.scope_keys: Interned[ScopeKey] = Interned()
+        self.hashes: Interned[str] = Interned()
+        self.names: Interned[tuple[str, ...]] = Interned()
+        self.digests: Interned[tuple[str | None, str]] = Interned()
+        self.policies: list[Policy] = []
+        """The policies that were in force, each once."""
+        self.fresh: set[int] = set()
+        """Batches whose scope had no state before them."""
+        self.between: dict[int, list[Event]] = {}
+        """Events other than batches with calls that the engine must see, by the number of batches before them."""
+        self.detector = origin.detector()
+        self.header: Header | None = None
+        self.segments = 0
+        self.events = 0
+        self.has_warnings = False
+        self._snapshots: list[tuple[int, Snapshot]] = []
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def append(self, line: Located) -> None:
+        """Take in one event.
+
+        Raises:
+            PolicyError: if the recording's own policy is followed and breaks a rule.
+        """
+        event = line.event
+        if event is None:
+            return
+        self.events += 1
+        if isinstance(event, Batch):
+            if event.calls:
+                self._add_batch(event, line.offset, line.length)
+            else:
+                self._record(event.scope).callless += 1
+                self._hand_over(event if event.text is None else _light(event))
+        elif isinstance(event, Result):
+            self._add_result(event, line.offset, line.length)
+        elif isinstance(event, (Header, Warned, PolicySet, Control)):
+            self._add_mark(event)
+        elif isinstance(event, (RunStart, RunEnd)):
+            self._add_run(event)
+
+    def _policy_number(self, policy: Policy) -> int:
+        """Position in `policies`; there are as many as the run had, so the newest is compared first."""
+        for index in range(len(self.policies) - 1, -1, -1):
+            if self.policies[index] is policy:
+                return index
+        self.policies.append(policy)
+        return len(self.policies) - 1
+
+    def _record(self, key: ScopeKey) -> ScopeRecord:
+        record = self.scopes.get(key)
+        if record is None:
+            record = self.scopes[key] = ScopeRecord(key)
+        return record
+
+    def _add_batch(self, batch: Batch, offset: int, length: int) -> None:
+        key = batch.scope
+        record = self._record(key)
+        if self.detector.scope(key) is None:
+            self.fresh.add(len(self) + 1)
+        (decision,) = self.detector.observe(batch)
+        rows = self.batches
+        digest = self.hashes.number(decision.hash)
+        rows.offset.append(offset)
+        rows.length.append(length)
+        rows.seq.append(batch.seq)
+        rows.ts.append(math.nan if batch.ts is None else batch.ts)
+        rows.scope.append(self.scope_keys.number(key))
+        rows.hash.append(digest)
+        rows.letter.append(record.letters.setdefault(digest, len(record.letters)))
+        rows.names.append(self.names.number(tuple([call.name for call in batch.calls if call.name])))
+        rows.calls.append(len(batch.calls))
+        rows.policy.append(self._policy_number(self.detector.policy_of(key)))
+        rows.add_usage(batch.usage)
+        self.decisions.append(decision)
+        number = len(rows)
+        record.batches.append(number)
+        record.open.opened(number, [call.id for call in batch.calls])
+        if decision.action != "pass":
+            self.notable.append(number)
+            if record.worst != "hard_stop":
+                record.worst = decision.action
+        if number % SNAPSHOT_EVERY == 0:
+            self._snapshots.append((number, self.detector.snapshot()))
+
+    def _add_result(self, result: Result, offset: int, length: int) -> None:
+        record = self.scopes.get(result.scope)
+        place = record.open.closed(result.call_id) if record is not None else None
+        if place is None:
+            return
+        rows = self.results
+        self.results_of.setdefault(place.batch, []).append(len(rows))
+        rows.batch.append(place.batch)
+        rows.call.append(place.call)
+        known = result.digest is not None
+        rows.digest.append(self.digests.number((result.name, result.digest or "")) if known else -1)
+        rows.error.append(result.status == "error")
+        rows.offset.append(offset)
+        rows.length.append(length)
+
+    def _add_mark(self, event: Header | Warned | PolicySet | Control) -> None:
+        if isinstance(event, Header):
+            self.segments += 1
+            self.header = self.header or event
+            for record in self.scopes.values():
+                record.open = OpenCalls()
+        elif isinstance(event, Warned):
+            self.has_warnings = True
+        self._hand_over(event)
+
+    def _add_run(self, event: RunStart | RunEnd) -> None:
+        record = self._record(event.scope)
+        if isinstance(event, RunEnd):
+            record.end = event
+            return
+        record.end = None
+        record.agent = event.agent or record.agent
+        record.resume_of = event.resume_of or record.resume_of
+        if event.parent_thread_id is not None or event.parent_run_id is not None:
+            record.parent = ScopeKey(event.parent_thread_id, event.parent_run_id)
+        if event.graph is not None:
+            record.graph = event
+
+    def _hand_over(self, event: Event) -> None:
+        self.between.setdefault(len(self), []).append(event)
+        self.detector.observe(event)
+
+    def stub(self, number: int) -> Batch:
+        """A batch without its arguments: all that the engine needs beside the hash and the names."""
+        rows, row = self.batches, number - 1
+        key = self.scope_keys.values[rows.scope[row]]
+        ts = rows.ts[row]
+        return Batch(
+            seq=rows.seq[row],
+            ts=None if math.isnan(ts) else ts,
+            thread_id=key.thread_id,
+            run_id=key.run_id,
+            calls=(_STAND_IN,) * rows.calls[row],
+            usage=rows.usage(row),
+        )
+
+    def fold(self, detector: LoopDetector, number: int) -> Decision:
+        """Let a detector that has decided the batch before this one see what lies between, and decide this one."""
+        for event in self.between.get(number - 1, ()):
+            detector.observe(event)
+        row = number - 1
+        return detector.fold(
+            self.stub(number), self.hashes.values[self.batches.hash[row]], self.names.values[self.batches.names[row]]
+        )
+
+    def refold(self, detector: LoopDetector) -> Iterator[Decision]:
+        """Every decision of a fresh detector, batch by batch. The hashes are those of the baseline's identity."""
+        for number in range(1, len(self) + 1):
+            yield self.fold(detector, number)
+
+    def detector_at(self, number: int) -> LoopDetector:
+        """A detector that has just decided this batch, made from the nearest snapshot before it."""
+        detector = self.origin.detector()
+        index = bisect_right(self._snapshots, number, key=lambda pair: pair[0]) - 1
+        start = 0
+        if index >= 0:
+            start, snapshot = self._snapshots[index]
+            detector.restore(snapshot)
+        for position in range(start + 1, number + 1):
+            self.fold(detector, position)
+        return detector
+
+    def policy_at(self, number: int) -> Policy:
+        """The policy that decided a batch."""
+        return self.policies[self.batches.policy[number - 1]]
+
+    def scope_of(self, number: int) -> ScopeKey:
+        """The scope of a batch."""
+        return self.scope_keys.values[self.batches.scope[number - 1]]
+
+    def sightings(self, number: int) -> Sequence[int]:
+        """The batches of the same scope with the same hash, this one included."""
+        rows = self.batches
+        digest = rows.hash[number - 1]
+        return [other for other in self.scopes[self.scope_of(number)].batches if rows.hash[other - 1] == digest]
+
+
+def _light(batch: Batch) -> Batch:
+    return Batch(
+        seq=batch.seq, ts=batch.ts, thread_id=batch.thread_id, run_id=batch.run_id, calls=(), usage=batch.usage
+    )
