@@ -1,0 +1,1 @@
+"""The engine: pure, deterministic, the same in production and in replay."""

@@ -1,7 +1,7 @@
 """A decision: what the engine says of one batch.
 
-The fields are those of a line of `loopscope replay --json`; apart from the detector so that those who only read decisions need not
-know how they are made.
+The fields are those of a line of `loopscope replay --json`; apart from the detector so that those who only read
+decisions need not know how they are made.
 """
 
 from __future__ import annotations

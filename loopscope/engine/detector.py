@@ -1,7 +1,8 @@
 """The detector: a fold over the events of a run. Event in, decisions out.
 
-The one place where the findings of the layers become a decision, in production, in replay and on the screen alike. It has no
-clock, no randomness and does no I/O; the same events give the same decisions in one go or from a snapshot in the middle.
+The one place where the findings of the layers become a decision, in production, in replay and on the screen alike. It
+has no clock, no randomness and does no I/O; the same events give the same decisions in one go or from a snapshot in
+the middle.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from loopscope.engine.events import Batch, Control, Event, Header, PolicySet, Sc
 from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.rules import Facts, Finding, Rule, compile_rules
-from loopscope.engine.scope import Registry, ScopeState, Spent, WarningRecord
+from loopscope.engine.scope import Registry, ScopeState, Spent
 from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
-from loopscope.engine.texts import warning_text
 
 __all__ = ["Decision", "LoopDetector"]
 
@@ -44,7 +44,8 @@ class LoopDetector:
 
     Args:
         policy: the thresholds. None takes the recording's own: its header's and its `policy` events'.
-        assume_delivery: take a waiting warning for delivered just before the scope's next batch, unless a followed recording
+        assume_delivery: take a waiting warning for delivered just before the scope's next batch, unless a followed
+        recording
             tells of its deliveries. False where the events always tell, as they do live.
         follow_policy: apply the policies of headers and `policy` events; by default only where `policy` is None.
 
@@ -152,12 +153,11 @@ class LoopDetector:
                 else:
                     stop = stop or finding
         count = scope.hashes.counts[digest]
-        if stop is None:
-            if warn is None:
-                return Decision(number, batch.seq, thread_id, run_id, digest, count)
-            scope.mark(warn)
-            scope.queue(_warning(facts, warn))
         found = stop or warn
+        if found is None:
+            return Decision(number, batch.seq, thread_id, run_id, digest, count)
+        if stop is None:
+            scope.warn(found, facts)
         return Decision(
             number, batch.seq, thread_id, run_id, digest, count,
             found.action, found.layer, found.tool, found.count, found.threshold,
@@ -246,17 +246,6 @@ class LoopDetector:
     def _reuse(self, policy: dict[str, object]) -> _Compiled:
         """Most restores are under the policy in force: its rules are kept."""
         return self._compiled if policy == self.policy.to_dict() else _Compiled(Policy.recorded(policy))
-
-
-def _warning(facts: Facts, found: Finding) -> WarningRecord:
-    return WarningRecord(
-        text=warning_text(found, facts.names),
-        layer=found.layer,
-        subject=found.tool or facts.hash,
-        batch=facts.n,
-        count=found.count,
-        threshold=found.threshold,
-    )
 
 
 def _copy(spent: Spent) -> Spent:

@@ -1,4 +1,4 @@
-"""Why a batch got its verdict, in numbered lines: rule, limit, warnings, effect, and the nearest settings that change it.
+"""Why a batch got its verdict, in numbered lines: rule, limit, warnings, effect, nearest settings that change it.
 
 The same lines stand on the screen, in `loopscope explain` and in a notebook; this is where they are written.
 """
@@ -87,17 +87,12 @@ def _evidence(context: Context) -> list[str]:
     decision, policy, steps = context.decision, context.steps[context.index].policy, context.steps
     if decision.layer == "tool_frequency":
         numbers = list(dict.fromkeys(_tool_batches(context, policy.frequency_window)))
-        return [
-            f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)} in the last "
-            f"{policy.frequency_window} calls: {_batches(numbers)}"
-        ]
+        counted = f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)}"
+        return [f"{counted} in the last {policy.frequency_window} calls: {_batches(numbers)}"]
     window = _window(context, policy.window_size)
     numbers = [steps[i].number for i in window if steps[i].hash == decision.hash]
-    letter = context.name(decision.hash)
-    return [
-        f"rule identical_call_set counted {letter} {_times(decision.hash_count)} in the last "
-        f"{policy.window_size} batches: {_batches(numbers)}"
-    ]
+    counted = f"rule identical_call_set counted {context.name(decision.hash)} {_times(decision.hash_count)}"
+    return [f"{counted} in the last {policy.window_size} batches: {_batches(numbers)}"]
 
 
 def _window(context: Context, size: int) -> range:

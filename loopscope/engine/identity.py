@@ -1,8 +1,9 @@
 """What makes two batches the same: a call gives a key, the keys of a batch give its hash.
 
-Value for value what DeerFlow logs as `call_hash` (SPEC §2; deer-flow issues 1905 and 2116 tell why only some arguments
-count). It stands apart since recordings, middleware and what-ifs must all agree on it, and since it is the engine's hot path:
-`json.dumps` with options builds an encoder on each call, which costs more than all the rest of a decision.
+Value for value what DeerFlow logs as `call_hash` (SPEC §2; deer-flow issues 1905 and 2116 tell why only some
+arguments count). It stands apart since recordings, middleware and what-ifs must all agree on it, and since it is the
+engine's hot path: `json.dumps` with options builds an encoder on each call, which costs more than all the rest of a
+decision.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _quote: Callable[[str], str] = _json.encode_basestring_ascii
 
 try:
     # Half the cost of hashlib's, and there on machines whose OpenSSL forbids MD5.
-    from _md5 import md5 as _md5  # type: ignore[import-not-found, unused-ignore]
+    from _md5 import md5 as _md5
 except ImportError:  # pragma: no cover - interpreters built without it
     from functools import partial
     from hashlib import md5
@@ -42,8 +43,8 @@ def _slow_dumps(value: object) -> str:
 def _make_dumps() -> Callable[[object], str]:
     """`_slow_dumps` without its costs where the interpreter has the C encoder.
 
-    It is built without the table that finds circular values, so that threads can share it; a circular value then ends in
-    RecursionError, and every error is raised again by the real `json.dumps`, whose kind of error counts.
+    It is built without the table that finds circular values, so that threads can share it; a circular value then ends
+    in RecursionError, and every error is raised again by the real `json.dumps`, whose kind of error counts.
     """
     make: Any = getattr(_json, "c_make_encoder", None)
     if make is None:  # pragma: no cover - interpreters without the C encoder
@@ -155,7 +156,7 @@ class Identity:
         return _subset(args, SALIENT, fallback)
 
     def used(self, call: Call) -> tuple[str, ...] | None:
-        """The argument names that the key is made of; None where it is made of something else (all, a window, a digest)."""
+        """The argument names that the key is made of; None where it is made of all of them, or of no names at all."""
         name = call.name or ""
         if call.key is not None or not isinstance(call.args, dict):
             return None

@@ -1,7 +1,7 @@
 """Which batch a result belongs to: the newest one of its scope in which its call id is still open.
 
-Ids may be used again by later batches, so an id alone does not name a call. Both the layers that look at results and the
-session that shows them join in this way.
+Ids may be used again by later batches, so an id alone does not name a call. Both the layers that look at results and
+the session that shows them join in this way.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The nearest settings: which single change of the policy would have changed a verdict, and what else it would have done.
+"""The nearest settings: which single change of the policy would have changed a verdict, and what else it would do.
 
 Nothing is guessed: each value named here was tried by folding the scope again. Scopes do not touch each other but by
 eviction, which no threshold changes, so one scope's batches are enough.

@@ -1,7 +1,8 @@
 """The policy: everything that decides, as one frozen value, and the reading of it from plain data.
 
-Names, defaults and rules of the thresholds are those of DeerFlow's `loop_detection:` section (snapshot 2026-09-10), so that
-its YAML can be used as it is. Where a policy file came from is not known here: `loopscope.settings` finds files and lines.
+Names, defaults and rules of the thresholds are those of DeerFlow's `loop_detection:` section (snapshot 2026-09-10),
+so that its YAML can be used as it is. Where a policy file came from is not known here: `loopscope.settings` finds
+files and lines.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Limits(Struct, frozen=True, order=True):
 class Policy(Struct, frozen=True, kw_only=True):
     """Thresholds of the detector. All are inclusive: a count that reaches one fires it.
 
-    Build one with keywords, `Policy.parse(mapping)` or `Policy.load(path)`; change one with `policy.with_(hard_limit=6)`.
+    Build one with keywords, `Policy.parse(mapping)` or `Policy.load(path)`; change one with
+    `policy.with_(hard_limit=6)`.
 
     Raises:
         PolicyError: with every value that breaks a rule, not only the first.
@@ -178,7 +180,9 @@ def _pair(where: str, pair: object, problems: list[Problem]) -> dict[str, object
         problems.append(Problem(where, f"must be {{warn, hard_limit}} or a pair of numbers, is {pair!r:.80}"))
         return {}
     names = ("warn", "hard_limit")
-    problems.extend(_unknown(f"{where}.{extra}", [f"{where}.{n}" for n in names]) for extra in pair if extra not in names)
+    problems.extend(
+        _unknown(f"{where}.{extra}", [f"{where}.{n}" for n in names]) for extra in pair if extra not in names
+    )
     problems.extend(Problem(f"{where}.{name}", "is missing") for name in names if name not in pair)
     return {name: pair[name] for name in names if name in pair}
 
@@ -226,7 +230,10 @@ def _problems(policy: Policy) -> Iterable[Problem]:
         if type(value) is not int or value < 1:
             yield Problem(name, f"must be a whole number from 1, is {value!r:.80}")
     pairs = [("warn_threshold", "hard_limit"), ("tool_freq_warn", "tool_freq_hard_limit")]
-    pairs += [(f"{base}.warn", f"{base}.hard_limit") for base in map("tool_freq_overrides.{}".format, policy.tool_freq_overrides)]
+    pairs += [
+        (f"{base}.warn", f"{base}.hard_limit")
+        for base in map("tool_freq_overrides.{}".format, policy.tool_freq_overrides)
+    ]
     for warn, hard in pairs:
         if type(numbers[warn]) is int and type(numbers[hard]) is int and numbers[hard] < numbers[warn]:
             yield Problem(hard, f"must be at least {warn} ({numbers[warn]}), is {numbers[hard]}")

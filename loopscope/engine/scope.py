@@ -1,7 +1,7 @@
 """The state of one scope, and the registry that keeps the most recently used ones.
 
-A scope is one agent loop. Everything that is counted lives in its state and dies with it, so that memory is bounded by the
-windows times `max_tracked_threads` however long the process runs.
+A scope is one agent loop. Everything that is counted lives in its state and dies with it, so that memory is bounded
+by the windows times `max_tracked_threads` however long the process runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from loopscope.engine.events import Batch, ScopeKey, Usage
 from loopscope.engine.rules import Account, Facts, Finding, Rule, RuleState, Window
+from loopscope.engine.texts import warning_text
 
 __all__ = ["Registry", "ScopeState", "Spent", "WarningRecord"]
 
@@ -129,39 +130,41 @@ class ScopeState:
         self.rules = rules
         self.set_states(self.states)
 
-    def mark(self, finding: Finding) -> None:
-        """This warning is emitted: its layer marks what it is about."""
-        for rule in self.rules:
-            if rule.layer == finding.layer:
-                rule.mark(self.states[rule.layer], finding)
+    def warn(self, finding: Finding, facts: Facts) -> None:
+        """This warning is emitted: its layer marks what it is about, and its text waits for the model's next turn."""
+        rule = next(rule for rule in self.rules if rule.layer == finding.layer)
+        rule.mark(self.states[finding.layer], finding)
+        text = warning_text(finding, facts.names)
+        subject = finding.tool or facts.hash
+        self._queue(WarningRecord(text, finding.layer, subject, facts.n, finding.count, finding.threshold))
 
     @property
     def pending(self) -> tuple[str, ...]:
         """Texts that wait for the next model call, oldest first."""
         return tuple(record.text for record in self.warnings if record.state == "queued")
 
-    def queue(self, record: WarningRecord) -> None:
-        """A warning was decided: deduplicated by its text, the newest four kept."""
+    def _queue(self, record: WarningRecord) -> None:
+        """Deduplicated by its text, the newest four kept."""
         waiting = [kept for kept in self.warnings if kept.state == "queued"]
         if any(kept.text == record.text for kept in waiting):
             return
         if len(waiting) == PENDING_KEPT:
             waiting[0].state = "dropped"
         self.warnings.append(record)
-        settled = [kept for kept in self.warnings if kept.state != "queued"]
-        for old in settled[:-SETTLED_KEPT]:
-            self.warnings.remove(old)
+        settled = [index for index, kept in enumerate(self.warnings) if kept.state != "queued"]
+        for index in reversed(settled[:-SETTLED_KEPT]):
+            del self.warnings[index]
 
     def settle(self, text: str, state: str) -> None:
         """Follow what became of a text: delivered or dropped, or put back to the front of the queue."""
         wanted = "delivered" if state == "requeued" else "queued"
         for record in self.warnings:
             if record.text == text and record.state == wanted and (wanted == "queued" or record.before is None):
-                record.state = {"requeued": "queued", "dropped": "dropped"}.get(state, "delivered")  # type: ignore[assignment]
+                record.state = "queued" if state == "requeued" else "dropped" if state == "dropped" else "delivered"
                 return
 
     def note(self, facts: Facts, *, assume_delivery: bool) -> None:
-        """A batch came: what waited is taken for delivered where that is assumed, and what was delivered may be ignored."""
+        """A batch came: what waits is taken for delivered where that is assumed; what was delivered may be ignored."""
         for record in self.warnings:
             if record.state == "queued" and assume_delivery:
                 record.state, record.assumed = "delivered", True
@@ -216,7 +219,7 @@ class Registry:
         """Drop every scope, or every scope of one thread."""
         for kept in (self.scopes, self.callless):
             for key in [key for key in kept if thread_id is None or key.thread_id == thread_id]:
-                del kept[key]  # type: ignore[attr-defined]
+                del kept[key]
 
     def drop(self, key: ScopeKey) -> None:
         """Drop one scope."""

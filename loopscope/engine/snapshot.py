@@ -1,4 +1,4 @@
-"""The whole state of a detector as plain values, versioned, so that JSON holds it and another process can go on from it."""
+"""The whole state of a detector as plain values, versioned: JSON holds it, another process can go on from it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What the model is told: the text of a warning, and the text that takes the place of calls that were stopped.
 
-Both name the count and the limit, so that the model sees how far it is (a counter that only the debugger sees does not help it).
+Both name the count and the limit, so that the model sees how far it is (a counter that only the debugger sees does
+not help it).
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ def warning_text(decision: Decision | Finding, names: Sequence[str]) -> str:
     """The warning for the model's next turn; `names` are the tools of the batch."""
     if decision.layer == "tool_frequency":
         return (
-            f"[LOOP DETECTED] You have called {decision.tool} {decision.count} times lately. More calls of it are unlikely to "
-            "help: use what you have, try another way, or say what is missing and finish."
+            f"[LOOP DETECTED] You have called {decision.tool} {decision.count} times lately. More calls of it are "
+            "unlikely to help: use what you have, try another way, or say what is missing and finish."
         )
     return (
-        f"[LOOP DETECTED] You have made the same tool calls ({_tools(names)}) {decision.count} times with the same arguments. "
-        "The results will not change: try something else, or give your answer with what you have."
+        f"[LOOP DETECTED] You have made the same tool calls ({_tools(names)}) {decision.count} times with the same "
+        "arguments. The results will not change: try something else, or give your answer with what you have."
     )
 
 

@@ -40,7 +40,8 @@ class BatchColumns:
     """One row a batch with calls; row i is batch i + 1."""
 
     __slots__ = (
-        "calls", "cost", "hash", "input", "length", "letter", "names", "offset", "output", "policy", "scope", "seq", "ts",
+        "calls", "cost", "hash", "input", "length", "letter", "names", "offset", "output", "policy", "scope", "seq",
+        "ts",
     )  # fmt: skip
 
     def __init__(self) -> None:

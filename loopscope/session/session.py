@@ -1,7 +1,7 @@
 """A session: a recording, a cursor over its batches, and everything that can be asked of the batch at the cursor.
 
-Both front ends draw it and neither keeps state of the run of its own. `append` is the one way in, for a file that is read, a
-stream that is followed and a process that is attached alike.
+Both front ends draw it and neither keeps state of the run of its own. `append` is the one way in, for a file that is
+read, a stream that is followed and a process that is attached alike.
 """
 
 from __future__ import annotations
@@ -144,7 +144,11 @@ class Session:
             return known
         header = self.header
         recorded = header.policy if header is not None else None
-        if self.timeline.origin.policy is None and recorded is not None and setting.split(".")[0] in recorded:
+        if (
+            self.timeline.origin.policy is None
+            and recorded is not None
+            and setting.split(".", maxsplit=1)[0] in recorded
+        ):
             return "recording"
         return "default"
 
@@ -161,7 +165,7 @@ class Session:
         return records[0].batches if len(records) == 1 else list(merge(*[record.batches for record in records]))
 
     def select(self, lane: Lane) -> None:
-        """Show this scope or thread; the cursor goes to its nearest batch at or before where it stands, else its first."""
+        """Show this scope or thread; the cursor goes to its newest batch that is not after it, else to its first."""
         self.lane = lane
         numbers = self.batches
         if numbers:
@@ -194,7 +198,7 @@ class Session:
         return moved
 
     def next_decision(self, direction: int = 1) -> bool:
-        """Go to the next (or, with -1, the previous) batch of the lane that was warned or stopped; False if there is none."""
+        """Go to the next (-1: the previous) batch of the lane that was warned or stopped; False if there is none."""
         numbers = self.batches
         inside = numbers if isinstance(numbers, range) else set(numbers)
         notable = self.timeline.notable
@@ -225,7 +229,7 @@ class Session:
         return Row(
             n=number,
             seq=decision.seq,
-            ts=None if rows.ts[index] != rows.ts[index] else rows.ts[index],  # noqa: PLR0124 - NaN is no time
+            ts=None if rows.ts[index] != rows.ts[index] else rows.ts[index],
             scope=timeline.scope_of(number),
             hash=decision.hash,
             letter=rows.letter[index],
@@ -252,7 +256,8 @@ class Session:
     def same_result(self, number: int, call: int) -> int | None:
         """The newest earlier batch with the same result of the same tool; None if this one is new or not known."""
         rows = self.timeline.results
-        digest = next((rows.digest[row] for row in self.timeline.results_of.get(number, ()) if rows.call[row] == call), -1)
+        of_batch = self.timeline.results_of.get(number, ())
+        digest = next((rows.digest[row] for row in of_batch if rows.call[row] == call), -1)
         if digest < 0:
             return None
         key = self.timeline.scope_of(number)
@@ -347,4 +352,3 @@ class Session:
             return letter_name(known[numbers[digest]]) if digest in numbers else digest
 
         return letter
-

@@ -1,7 +1,7 @@
 """The timeline: every batch of a recording as a row of numbers, its decision, and snapshots to seek by.
 
-Events go in once, in order; the engine decides them as they come. What a row needs later it keeps as numbers; what weighs
-(arguments, results) stays in the file and is read again when it is looked at. A snapshot of the detector every
+Events go in once, in order; the engine decides them as they come. What a row needs later it keeps as numbers; what
+weighs (arguments, results) stays in the file and is read again when it is looked at. A snapshot of the detector every
 `SNAPSHOT_EVERY` batches makes the state at any batch a short fold.
 """
 
@@ -15,7 +15,19 @@ from typing import NamedTuple, Protocol
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Batch, Call, Control, Event, Header, PolicySet, Result, RunEnd, RunStart, ScopeKey, Warned
+from loopscope.engine.events import (
+    Batch,
+    Call,
+    Control,
+    Event,
+    Header,
+    PolicySet,
+    Result,
+    RunEnd,
+    RunStart,
+    ScopeKey,
+    Warned,
+)
 from loopscope.engine.joins import OpenCalls
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.snapshot import Snapshot
@@ -31,11 +43,16 @@ class Located(Protocol):
     """An event and where its line stands in the source."""
 
     @property
-    def event(self) -> Event | None: ...
+    def event(self) -> Event | None:
+        """The event; None for a kind that is not known."""
+
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Byte at which it begins."""
+
     @property
-    def length(self) -> int: ...
+    def length(self) -> int:
+        """Bytes that it takes."""
 
 
 class Origin(NamedTuple):
@@ -54,7 +71,19 @@ class Origin(NamedTuple):
 class ScopeRecord:
     """What a session knows of one scope over the whole recording."""
 
-    __slots__ = ("agent", "batches", "callless", "end", "graph", "key", "letters", "open", "parent", "resume_of", "worst")
+    __slots__ = (
+        "agent",
+        "batches",
+        "callless",
+        "end",
+        "graph",
+        "key",
+        "letters",
+        "open",
+        "parent",
+        "resume_of",
+        "worst",
+    )
 
     def __init__(self, key: ScopeKey) -> None:
         self.key = key

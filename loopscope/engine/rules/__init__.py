@@ -11,7 +11,17 @@ from loopscope.engine.rules.frequency import ToolFrequency
 from loopscope.engine.rules.identical import IdenticalCallSet
 from loopscope.engine.rules.window import Window
 
-__all__ = ["Account", "Facts", "Finding", "IdenticalCallSet", "Rule", "RuleState", "ToolFrequency", "Window", "compile_rules"]
+__all__ = [
+    "Account",
+    "Facts",
+    "Finding",
+    "IdenticalCallSet",
+    "Rule",
+    "RuleState",
+    "ToolFrequency",
+    "Window",
+    "compile_rules",
+]
 
 ORDER = (IdenticalCallSet, ToolFrequency)
 

@@ -1,7 +1,8 @@
 """Layer `tool_frequency`: one tool called too often among the newest calls of a scope, whatever its arguments.
 
-The rule of DeerFlow's LoopDetectionMiddleware, second layer (deer-flow pull request 5245 for the order: the whole batch is
-accounted before a warning is chosen). A mark keeps a tool from warning twice and is lost when its count falls below its warning.
+The rule of DeerFlow's LoopDetectionMiddleware, second layer (deer-flow pull request 5245 for the order: the whole
+batch is accounted before a warning is chosen). A mark keeps a tool from warning twice and is lost when its count
+falls below its warning.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layer `identical_call_set`: the same batch again and again within the newest `window_size` batches of a scope.
 
-The rule of DeerFlow's LoopDetectionMiddleware, first layer. A mark keeps a hash from warning twice; it is lost when the hash
-has left the window, so a loop that comes back warns again.
+The rule of DeerFlow's LoopDetectionMiddleware, first layer. A mark keeps a hash from warning twice; it is lost when
+the hash has left the window, so a loop that comes back warns again.
 """
 
 from __future__ import annotations

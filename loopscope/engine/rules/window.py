@@ -1,7 +1,7 @@
 """A sliding window that knows how often each item is in it, without counting it over.
 
-Both layers of the detector count occurrences among the newest items; `list.count` over the window costs more than the rest
-of a decision, so the counts are kept as items come and go.
+Both layers of the detector count occurrences among the newest items; `list.count` over the window costs more than the
+rest of a decision, so the counts are kept as items come and go.
 """
 
 from __future__ import annotations
