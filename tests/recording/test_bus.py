@@ -173,3 +173,20 @@ def test_a_forked_child_is_not_stuck_on_a_lock_that_another_thread_held() -> Non
     done.set()
     holder.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_child_that_forked_inside_an_observer_starts_clean() -> None:
+    """What the parent was about to publish is the parent's; the child publishes to the same observers."""
+    own, seen = Bus(), list[Event]()
+
+    def fork_here(event: Event) -> None:
+        if event == gap(1):
+            own.publish(gap(2))
+            own.after_fork()
+            own.publish(gap(3))
+
+    own.subscribe(fork_here)
+    own.subscribe(seen.append)
+    own.publish(gap(1))
+    assert seen == [gap(3), gap(1)]
+    assert own.active
