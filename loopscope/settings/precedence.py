@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from loopscope.engine.events import Event, Header, PolicySet
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.errors import PolicyError, Problem
@@ -15,7 +17,7 @@ from loopscope.settings.documents import Document, find, read
 from loopscope.settings.overrides import Override, apply, parse_override
 from loopscope.settings.positions import KeyPath
 
-__all__ = ["PRESETS", "Choice", "Settings", "load_policy", "load_settings"]
+__all__ = ["PRESETS", "Choice", "Settings", "flat", "load_policy", "load_settings"]
 
 PRESETS: Mapping[str, Policy] = {"deerflow": DEFAULT}
 """Policies that have a name instead of a file."""
@@ -83,22 +85,19 @@ class Choice:
         if recorded is None or self.fixed:
             return self.settings
         values = {name: value for name, value in recorded.items() if name in Policy.__struct_fields__}
-        return _overridden(values, dict.fromkeys(_dotted(values), RECORDING), self.overrides)
+        return _overridden(values, dict.fromkeys(flat(values), RECORDING), self.overrides)
 
     def rewrite(self, event: Event) -> Event:
-        """The event with the overrides laid over the policy that it sets; any other event as it is."""
-        if self.overrides and not self.fixed:
-            if isinstance(event, Header) and event.policy is not None:
-                return _with_policy(event, self.over(event.policy).policy)
-            if isinstance(event, PolicySet):
-                return _with_policy(event, self.over(event.policy).policy)
-        return event
+        """The event with the overrides laid over the policy that it sets; any other event as it is.
 
-
-def _with_policy(event: Header | PolicySet, policy: Policy) -> Header | PolicySet:
-    from msgspec.structs import replace  # noqa: PLC0415 - only where an override meets a recorded policy
-
-    return replace(event, policy=policy.to_dict())
+        Raises:
+            PolicyError: if the policy in force from there on breaks a rule.
+        """
+        recorded = event.policy if isinstance(event, (Header, PolicySet)) else None
+        if recorded is None or self.fixed:
+            return event
+        self.over(recorded)
+        return replace(event, policy=_lay(recorded, self.overrides)) if self.overrides else event
 
 
 def load_policy(path: str) -> Policy:
@@ -118,7 +117,7 @@ def load_settings(path: str) -> Settings:
     """
     preset = PRESETS.get(path)
     if preset is not None:
-        return Settings(preset, dict.fromkeys(_dotted(preset.to_dict()), f"preset {path}"))
+        return Settings(preset, dict.fromkeys(flat(preset.to_dict()), f"preset {path}"))
     file = Path(path)
     if not file.exists() and not file.suffix:
         near = difflib.get_close_matches(path, PRESETS, n=1)
@@ -143,27 +142,33 @@ def _collect(sets: Iterable[str]) -> Iterator[Override]:
         raise PolicyError(problems)
 
 
-def _overridden(values: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]) -> Settings:
-    """All overrides laid over plain settings, in their order."""
+def _overridden(values: Mapping[str, Any], origins: dict[str, str], overrides: Sequence[Override]) -> Settings:
+    """The settings with all overrides laid over them, and the flags as the origins of what they set."""
+    values = _lay(values, overrides)
+    for override in overrides:
+        name = ".".join(override.path)
+        origins = {known: place for known, place in origins.items() if not known.startswith(f"{name}.")}
+        origins |= dict.fromkeys((name, *flat(override.value, override.path)), override.where)
+    return _located(_parse(values, origins, ""), origins)
+
+
+def _lay(values: Mapping[str, Any], overrides: Sequence[Override]) -> Mapping[str, Any]:
+    """The overrides over plain settings, in their order."""
     problems: list[Problem] = []
     for override in overrides:
         try:
             values = apply(values, override)
         except PolicyError as error:
             problems += error.problems
-            continue
-        name = ".".join(override.path)
-        origins = {known: place for known, place in origins.items() if not known.startswith(f"{name}.")}
-        origins |= dict.fromkeys((name, *_dotted(override.value, override.path)), override.where)
     if problems:
         raise PolicyError(problems)
-    return _located(_parse(_complete(values), origins, ""), origins)
+    return _complete(values)
 
 
 def _located(policy: Policy, origins: Mapping[str, str]) -> Settings:
     """The policy with the places of its own fields; a limit that a tool takes from the general ones has their place."""
     places = {}
-    for name in _dotted(policy.to_dict()):
+    for name in flat(policy.to_dict()):
         table, _, limit = name.rpartition(".")
         general = f"tool_freq_{limit}" if table.startswith("tool_freq_overrides.") else ""
         place = origins.get(name) or origins.get(table) or origins.get(general)
@@ -205,10 +210,11 @@ def _place(name: str, origins: Mapping[str, str], source: str) -> str:
     return origins.get(_PARTNERS.get(name, ""), source)
 
 
-def _dotted(values: object, path: KeyPath = ()) -> Iterator[str]:
-    """The dotted names of all leaves."""
-    if isinstance(values, Mapping):
-        for key, value in values.items():
-            yield from _dotted(value, (*path, str(key)))
-    elif path:
-        yield ".".join(path)
+def flat(values: object, path: KeyPath = ()) -> dict[str, Any]:
+    """Tables within tables as one, by dotted name; an empty table is a value of its own."""
+    if not isinstance(values, Mapping) or (path and not values):
+        return {".".join(path): values}
+    leaves: dict[str, Any] = {}
+    for key, value in values.items():
+        leaves |= flat(value, (*path, str(key)))
+    return leaves

@@ -1,0 +1,96 @@
+"""The command line: one file a verb, each imported when it is called, so that `--help` costs little more than click.
+
+Data goes to stdout, everything else to stderr; an error is one line and an exit code, never a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from loopscope.cli.lazy import LazyGroup
+from loopscope.errors import LoopscopeError
+
+__all__ = ["cli", "main", "run"]
+
+INTERRUPTED = 130
+USAGE = 2
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+VERBS = {
+    "attach": "Open the debugger on a recorded run.",
+    "replay": "Print the decision for every batch of a recording.",
+    "explain": "Say why a batch was warned, stopped or passed.",
+    "samples": "List the recorded runs that come with loopscope.",
+    "config": "Show, check, export or begin a policy file.",
+    "doctor": "Show versions, terminal and folders; clean up.",
+    "completion": "Print the completion script for a shell.",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    verbs=VERBS,
+    package="loopscope.cli",
+    context_settings=CONTEXT,
+    invoke_without_command=True,
+    epilog="Exit codes: 0 ok, 1 findings (--fail-on), 2 usage or policy, 3 unreadable input, 4 cannot attach, "
+    "5 replay differs (--verify), 130 interrupted.",
+)
+@click.option("--version", is_flag=True, help="Print the version and exit.")
+@click.pass_context
+def cli(context: click.Context, *, version: bool) -> None:
+    """Find out why an agent loops, how far each limit was, and what other limits would have done.
+
+    Begin with `loopscope attach sample:sql-retry-storm`.
+    """
+    if version:
+        from loopscope import __version__
+
+        click.echo(f"loopscope {__version__}")
+    elif context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main() -> NoReturn:
+    """The `loopscope` command: runs it and leaves with its exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command line and gives its exit code; errors are told on stderr in one line."""
+    try:
+        return _invoke(arguments)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "loopscope"
+        _tell(f"{path}: {error.format_message()} See `{path} --help`.")
+        return USAGE
+    except LoopscopeError as error:
+        _tell(f"loopscope: {error}")
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _tell("loopscope: interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who reads us has seen enough. What is still buffered would fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    result = cli.main(list(arguments), prog_name="loopscope", standalone_mode=False)
+    sys.stdout.flush()
+    return result if isinstance(result, int) else 0
+
+
+def _tell(message: str) -> None:
+    from loopscope.recording.inert import inert
+
+    line = inert(" ".join(message.split()))
+    sys.stderr.write(f"{line.encode(sys.stderr.encoding or 'utf-8', 'backslashreplace').decode('utf-8', 'replace')}\n")

@@ -1,0 +1,58 @@
+"""A group whose verbs are known by name and imported only when one is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+import click
+
+__all__ = ["LazyGroup"]
+
+
+class LazyGroup(click.Group):
+    """Lists its verbs from a table; each verb lives in the module of its name, as `command`.
+
+    Args:
+        verbs: the help of each verb in one line, in the order of listing.
+        package: where the modules of the verbs are.
+        options: as `click.Group`.
+    """
+
+    def __init__(self, *, verbs: Mapping[str, str], package: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._verbs = verbs
+        self._package = package
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, most used first."""
+        del ctx
+        return list(self._verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb, its module imported now."""
+        del ctx
+        if cmd_name not in self._verbs:
+            return None
+        command: click.Command = import_module(f"{self._package}.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, without importing what it lists."""
+        del ctx
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(self._verbs.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with the nearest verb named where there is none of this name."""
+        name = args[0]
+        if name not in self._verbs and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, self._verbs, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Verbs are {', '.join(self._verbs)}."
+            ctx.fail(f"No such verb {name!r}. {hint}")
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,69 @@
+"""The options that several verbs share, so that each means the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from loopscope.settings import Choice
+
+__all__ = ["TARGET", "json_option", "policy_choice", "policy_options"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _Target(click.ParamType):
+    """A recording, `sample:NAME` or `-`; completes the names of samples and files."""
+
+    name = "target"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Samples once `sample:` is begun, else files."""
+        from loopscope.targets import samples
+
+        del ctx, param
+        names = [f"sample:{sample.name}" for sample in samples()]
+        if incomplete and (found := [name for name in names if name.startswith(incomplete)]):
+            return [CompletionItem(name) for name in found]
+        return [CompletionItem(incomplete, type="file")]
+
+
+TARGET = _Target()
+"""The type of a TARGET argument."""
+
+
+def policy_options(function: _Function) -> _Function:
+    """Adds `--policy` and `--set`; the function gets `policy` and `sets`."""
+    function = click.option(
+        "--set",
+        "sets",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="One limit, laid over the policy; dotted, repeatable (tool_freq_overrides.bash.hard_limit=300).",
+    )(function)
+    return click.option(
+        "--policy",
+        metavar="FILE|PRESET",
+        help="A whole policy, in place of the recording's own: TOML, YAML or JSON, or a preset (deerflow).",
+    )(function)
+
+
+def policy_choice(policy: str | None, sets: tuple[str, ...]) -> Choice:
+    """What the two options and the project's file ask for.
+
+    Raises:
+        PolicyError: if they are wrong.
+    """
+    from loopscope.settings import Choice
+
+    return Choice.of(policy, sets, project=Path.cwd())
+
+
+def json_option(help_text: str) -> Callable[[_Function], _Function]:
+    """Adds `--json`; the function gets `as_json`."""
+    return click.option("--json", "as_json", is_flag=True, help=help_text)

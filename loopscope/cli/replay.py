@@ -1,0 +1,132 @@
+"""`loopscope replay`: the decision for every batch of one or more recordings, streamed in constant memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from loopscope.cli.options import TARGET, json_option, policy_choice, policy_options
+from loopscope.errors import LoopscopeError, PolicyError, UnreadableInputError, UsageError
+
+if TYPE_CHECKING:
+    from loopscope.cli.verify import Verifier
+    from loopscope.engine.decision import Decision
+    from loopscope.engine.events import Event
+    from loopscope.settings import Choice
+    from loopscope.targets import Events
+
+__all__ = ["command"]
+
+_FINDINGS = 1
+_PROBLEMS_SHOWN = 100
+
+
+@click.command()
+@click.argument("targets", type=TARGET, nargs=-1, required=True, metavar="TARGET...")
+@policy_options
+@json_option("Print one JSON object a batch that has calls, and nothing else, on stdout.")
+@click.option("--fail-on", type=click.Choice(["warn", "stop"]), help="Exit with 1 if there is a warning or stop; or a stop.")
+@click.option("--verify", is_flag=True, help="Compare with the recorded decisions; exit with 5 if one differs.")
+def command(
+    targets: tuple[str, ...],
+    policy: str | None,
+    sets: tuple[str, ...],
+    fail_on: str | None,
+    *,
+    as_json: bool,
+    verify: bool,
+) -> int:
+    """Print the decision for every batch of each TARGET: a recording, sample:NAME, or - for stdin.
+
+    A recording is decided under its own policy unless --policy or --set say otherwise; one without a policy under the
+    project's loopscope.toml, else the defaults. Decisions go on after a stop, as if it had been ignored.
+
+    --verify takes no other policy than the recorded one, and a recording without decisions is a usage error.
+    """
+    if verify and (policy is not None or sets):
+        raise UsageError("--verify replays the recorded policy: leave out --policy and --set")
+    choice = policy_choice(policy, sets)
+    codes = [0]
+    for target in targets:
+        try:
+            codes.append(_replay(target, choice, _Wish(fail_on, verify, as_json, several=len(targets) > 1)))
+        except PolicyError:
+            raise
+        except LoopscopeError as error:
+            if len(targets) == 1:
+                raise
+            _tell(str(error))
+            codes.append(error.exit_code)
+    return max(codes, key=_SEVERITY.index)
+
+
+_SEVERITY = (0, _FINDINGS, 5, UsageError.exit_code, UnreadableInputError.exit_code)
+"""Exit codes from the least to the most serious: of several targets the worst one counts."""
+
+
+class _Wish(NamedTuple):
+    """What is asked of each target."""
+
+    fail_on: str | None
+    verify: bool
+    as_json: bool
+    several: bool
+
+
+def _replay(target: str, choice: Choice, wish: _Wish) -> int:
+    from loopscope.cli.output import JsonLines, Table
+    from loopscope.cli.verify import Verifier
+    from loopscope.targets import open_target
+
+    events = open_target(target)
+    verifier = Verifier(events.name) if wish.verify else None
+    output = JsonLines(events.name if wish.several else None) if wish.as_json else Table(events.name)
+    found = {"warn": 0, "hard_stop": 0}
+    for event, decisions in _decided(events, choice, verifier):
+        for decision in decisions:
+            if decision.action != "pass":
+                found[decision.action] += 1
+            output.write(event, decision)
+    output.close()
+    _report(events)
+    if verifier is not None and verifier.difference:
+        _tell(verifier.difference)
+        return verifier.exit_code
+    failed = found["hard_stop"] or (wish.fail_on == "warn" and found["warn"])
+    return _FINDINGS if wish.fail_on and failed else 0
+
+
+def _decided(
+    events: Events, choice: Choice, verifier: Verifier | None
+) -> Iterator[tuple[Event, tuple[Decision, ...]]]:
+    """Every event that brings decisions, with them."""
+    from loopscope.engine.detector import LoopDetector
+    from loopscope.targets import overlaid
+
+    detector = LoopDetector(choice.settings.policy, follow_policy=not choice.fixed)
+    with events.reader as reader:
+        for line in overlaid(reader, choice, events.name):
+            decisions = detector.observe(line.event)
+            if verifier is not None:
+                verifier.take(line.event, decisions)
+            if decisions:
+                yield line.event, decisions
+    if verifier is not None:
+        verifier.end()
+
+
+def _report(events: Events) -> None:
+    """What could not be read, a line each."""
+    problems = events.reader.problems
+    for number, reason in problems[:_PROBLEMS_SHOWN]:
+        _tell(f"{events.name}:{number}: {reason}")
+    if len(problems) > _PROBLEMS_SHOWN:
+        _tell(f"{events.name}: and {events.reader.skipped - _PROBLEMS_SHOWN} more lines that cannot be read")
+
+
+def _tell(message: str) -> None:
+    from loopscope.recording.inert import inert
+
+    click.echo(f"loopscope: {inert(message)}", err=True)
