@@ -28,7 +28,7 @@ _quote: Callable[[str], str] = _json.encode_basestring_ascii
 
 try:
     # Half the cost of hashlib's, and there on machines whose OpenSSL forbids MD5.
-    from _md5 import md5 as _md5
+    from _md5 import md5 as _md5  # type: ignore[import-not-found]
 except ImportError:  # pragma: no cover - interpreters built without it
     from functools import partial
     from hashlib import md5
@@ -177,7 +177,8 @@ class Identity:
         else:
             parts = sorted([f"{call.name or ''}:{self.key(call)}" for call in calls])
             text = f"[{', '.join([_quote(part) for part in parts])}]"
-        return _md5(text.encode("ascii")).hexdigest()[:12]
+        digest: str = _md5(text.encode("ascii")).hexdigest()
+        return digest[:12]
 
 
 _SALIENT_SET = frozenset(SALIENT)

@@ -76,12 +76,9 @@ class ScopeView(NamedTuple):
     key: ScopeKey
     policy: Policy
     scope: ScopeState | None
-    """None where the scope had no batch yet, or was evicted."""
-
-    @property
-    def spent(self) -> Spent:
-        """What the scope has used up so far."""
-        return self.scope.spent if self.scope is not None else Spent()
+    """None where the scope had no batch yet, or was evicted. It is the session's own: read it, and ask again later."""
+    spent: Spent
+    """What the scope has used up so far."""
 
     @property
     def warnings(self) -> Sequence[WarningRecord]:
@@ -287,7 +284,7 @@ class Session:
         """The engine's state of a scope just after this batch was decided; by default the batch's own."""
         key = key or self.timeline.scope_of(number)
         detector = self._detector(number)
-        return ScopeView(number, key, detector.policy_of(key), detector.scope(key))
+        return ScopeView(number, key, detector.policy_of(key), detector.scope(key), detector.spent(key))
 
     def _detector(self, number: int) -> LoopDetector:
         """A detector that has just decided this batch; a step forward goes on from where the last one stood."""
@@ -332,13 +329,14 @@ class Session:
         timeline = self.timeline
         key = timeline.scope_of(number)
         numbers = timeline.scopes[key].batches
-        view = self.state_at(number)
+        # A detector of its own: this may run in a worker while the screen moves the other one.
+        scope = timeline.detector_at(number).scope(key)
         header = self.header
         return Context(
             steps=Steps(timeline, numbers),
             index=bisect_left(numbers, number),
             decision=timeline.decisions[number - 1],
-            warnings=tuple(view.warnings),
+            warnings=tuple(scope.warnings) if scope is not None else (),
             origin=self.where,
             name=self.letters(key),
             enforced=header is not None and header.enforced,
