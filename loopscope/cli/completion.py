@@ -7,11 +7,10 @@ import click
 __all__ = ["command"]
 
 
-
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    """Print the completion script for SHELL.
+    r"""Print the completion script for SHELL.
 
     \b
     bash: eval "$(loopscope completion bash)" in ~/.bashrc

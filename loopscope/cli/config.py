@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopscope.cli.options import TARGET, json_option, policy_choice, policy_options
+from loopscope.cli.options import json_option, policy_choice, policy_options, target_argument
 from loopscope.errors import PolicyError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NOTES = {
     "max_tracked_threads": "How many agent loops are remembered; the least recently used goes first.",
     "tool_freq_warn": "Calls of one tool, whatever their arguments: from this many on the model is warned ...",
     "tool_freq_hard_limit": "... and from this many on the run is stopped.",
-    "tool_freq_overrides": 'Other frequency limits for single tools, such as: bash = { warn = 60, hard_limit = 300 }',
+    "tool_freq_overrides": "Other frequency limits for single tools, such as: bash = { warn = 60, hard_limit = 300 }",
 }
 
 
@@ -46,7 +46,7 @@ def _settings(target: str | None, policy: str | None, sets: tuple[str, ...]) -> 
 
 
 @command.command()
-@click.argument("target", type=TARGET, required=False)
+@target_argument(required=False)
 @policy_options
 @json_option("Print one JSON object with the policy and the origin of each limit.")
 def show(target: str | None, policy: str | None, sets: tuple[str, ...], *, as_json: bool) -> None:
@@ -103,7 +103,7 @@ def _project_file() -> str:
 
 
 @command.command()
-@click.argument("target", type=TARGET, required=False)
+@target_argument(required=False)
 @policy_options
 @click.option("--format", "language", type=click.Choice(["toml", "yaml", "json", "python"]), default="toml")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE, which must not exist.")

@@ -16,9 +16,18 @@ from loopscope.cli.options import json_option
 
 __all__ = ["command"]
 
-_PACKAGES = (
-    "click", "langchain", "langchain-core", "langgraph", "msgspec", "networkx", "platformdirs", "PyYAML", "rich", "textual",
-)  # fmt: skip
+_PACKAGES = [
+    "click",
+    "langchain",
+    "langchain-core",
+    "langgraph",
+    "msgspec",
+    "networkx",
+    "platformdirs",
+    "PyYAML",
+    "rich",
+    "textual",
+]
 
 
 @click.command()
@@ -31,7 +40,9 @@ def command(*, clean: bool, as_json: bool) -> None:
 
     if clean:
         removed = _empty(state_folder())
-        click.echo(json.dumps({"removed": removed}) if as_json else "\n".join(map(inert, removed)) or "nothing to remove")
+        click.echo(
+            json.dumps({"removed": removed}) if as_json else "\n".join(map(inert, removed)) or "nothing to remove"
+        )
         return
     report = {"versions": _versions(), "terminal": _terminal(), "paths": _paths()}
     if as_json:
@@ -77,8 +88,9 @@ def _debugger() -> str:
 
 
 def _paths() -> dict[str, str]:
+    from loopscope.samples import samples_folder
     from loopscope.settings import find
-    from loopscope.targets import samples_folder, state_folder
+    from loopscope.targets import state_folder
 
     state = state_folder()
     files = [file for file in state.rglob("*") if file.is_file()]

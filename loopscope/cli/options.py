@@ -12,29 +12,24 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from loopscope.settings import Choice
 
-__all__ = ["TARGET", "json_option", "policy_choice", "policy_options"]
+__all__ = ["json_option", "policy_choice", "policy_options", "target_argument"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class _Target(click.ParamType):
-    """A recording, `sample:NAME` or `-`; completes the names of samples and files."""
-
-    name = "target"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Samples once `sample:` is begun, else files."""
-        from loopscope.targets import samples
-
-        del ctx, param
-        names = [f"sample:{sample.name}" for sample in samples()]
-        if incomplete and (found := [name for name in names if name.startswith(incomplete)]):
-            return [CompletionItem(name) for name in found]
-        return [CompletionItem(incomplete, type="file")]
+def target_argument(name: str = "target", **options: Any) -> Callable[[_Function], _Function]:
+    """Adds a TARGET: a recording, `sample:NAME` or `-`; `options` as `click.argument`."""
+    return click.argument(name, shell_complete=_complete, **options)
 
 
-TARGET = _Target()
-"""The type of a TARGET argument."""
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Samples once `sample:` is begun, else files."""
+    from loopscope.samples import samples
+
+    del ctx, param
+    names = [f"sample:{sample.name}" for sample in samples()]
+    found = [name for name in names if incomplete and name.startswith(incomplete)]
+    return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
 
 
 def policy_options(function: _Function) -> _Function:

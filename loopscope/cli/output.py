@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Protocol
 
 import click
@@ -14,9 +15,31 @@ from loopscope.engine.events import Batch, Event
 from loopscope.recording.inert import inert
 from loopscope.views.words import clock, plural
 
-__all__ = ["JsonLines", "Output", "Table"]
+__all__ = ["JsonLines", "Output", "Table", "report", "tell"]
+
+_PROBLEMS_SHOWN = 100
 
 _WORDS = {"pass": "", "warn": "WARN", "hard_stop": "STOP"}
+
+
+def tell(message: str) -> None:
+    """One line on stderr."""
+    click.echo(f"loopscope: {inert(message)}", err=True)
+
+
+def report(name: str, problems: Sequence[tuple[int, str]], skipped: int = 0) -> None:
+    """What could not be read of a recording, a line each.
+
+    Args:
+        name: the recording.
+        problems: line numbers and reasons.
+        skipped: how many lines there are in all, where that is more than the reader keeps.
+    """
+    for number, reason in problems[:_PROBLEMS_SHOWN]:
+        tell(f"{name}:{number}: {reason}")
+    rest = max(len(problems), skipped) - _PROBLEMS_SHOWN
+    if rest > 0:
+        tell(f"{name}: and {plural(rest, 'more line')} of which something cannot be read")
 
 
 class Output(Protocol):
@@ -51,7 +74,9 @@ class JsonLines:
         except ValueError:  # a lone surrogate, which only the standard encoder takes
             line = b""
         if not line.isascii() or not line:
-            line = _ascii({"kind": "decision", **{name: getattr(decision, name) for name in decision.__struct_fields__}})
+            line = _ascii(
+                {"kind": "decision", **{name: getattr(decision, name) for name in decision.__struct_fields__}}
+            )
         self._out.write(line[:-1] + self._tail + b"}\n" if self._tail else line + b"\n")
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loopscope.cli.options import TARGET, json_option, policy_choice, policy_options
+from loopscope.cli.options import json_option, policy_choice, policy_options, target_argument
 from loopscope.errors import LoopscopeError, PolicyError, UnreadableInputError, UsageError
 
 if TYPE_CHECKING:
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _FINDINGS = 1
-_PROBLEMS_SHOWN = 100
 
 
 @click.command()
-@click.argument("targets", type=TARGET, nargs=-1, required=True, metavar="TARGET...")
+@target_argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @policy_options
 @json_option("Print one JSON object a batch that has calls, and nothing else, on stdout.")
-@click.option("--fail-on", type=click.Choice(["warn", "stop"]), help="Exit with 1 if there is a warning or stop; or a stop.")
+@click.option(
+    "--fail-on", type=click.Choice(["warn", "stop"]), help="Exit with 1 if there is a warning or stop; or a stop."
+)
 @click.option("--verify", is_flag=True, help="Compare with the recorded decisions; exit with 5 if one differs.")
-def command(
+def command(  # noqa: PLR0913 - one parameter an option
     targets: tuple[str, ...],
     policy: str | None,
     sets: tuple[str, ...],
@@ -47,7 +48,10 @@ def command(
     """
     if verify and (policy is not None or sets):
         raise UsageError("--verify replays the recorded policy: leave out --policy and --set")
-    choice = policy_choice(policy, sets)
+    from loopscope.cli.output import tell
+    from loopscope.settings import Choice
+
+    choice = Choice() if verify else policy_choice(policy, sets)
     codes = [0]
     for target in targets:
         try:
@@ -57,7 +61,7 @@ def command(
         except LoopscopeError as error:
             if len(targets) == 1:
                 raise
-            _tell(str(error))
+            tell(str(error))
             codes.append(error.exit_code)
     return max(codes, key=_SEVERITY.index)
 
@@ -76,7 +80,7 @@ class _Wish(NamedTuple):
 
 
 def _replay(target: str, choice: Choice, wish: _Wish) -> int:
-    from loopscope.cli.output import JsonLines, Table
+    from loopscope.cli.output import JsonLines, Table, report, tell
     from loopscope.cli.verify import Verifier
     from loopscope.targets import open_target
 
@@ -90,17 +94,15 @@ def _replay(target: str, choice: Choice, wish: _Wish) -> int:
                 found[decision.action] += 1
             output.write(event, decision)
     output.close()
-    _report(events)
+    report(events.name, events.reader.problems, events.reader.skipped)
     if verifier is not None and verifier.difference:
-        _tell(verifier.difference)
+        tell(verifier.difference)
         return verifier.exit_code
     failed = found["hard_stop"] or (wish.fail_on == "warn" and found["warn"])
     return _FINDINGS if wish.fail_on and failed else 0
 
 
-def _decided(
-    events: Events, choice: Choice, verifier: Verifier | None
-) -> Iterator[tuple[Event, tuple[Decision, ...]]]:
+def _decided(events: Events, choice: Choice, verifier: Verifier | None) -> Iterator[tuple[Event, tuple[Decision, ...]]]:
     """Every event that brings decisions, with them."""
     from loopscope.engine.detector import LoopDetector
     from loopscope.targets import overlaid
@@ -115,18 +117,3 @@ def _decided(
                 yield line.event, decisions
     if verifier is not None:
         verifier.end()
-
-
-def _report(events: Events) -> None:
-    """What could not be read, a line each."""
-    problems = events.reader.problems
-    for number, reason in problems[:_PROBLEMS_SHOWN]:
-        _tell(f"{events.name}:{number}: {reason}")
-    if len(problems) > _PROBLEMS_SHOWN:
-        _tell(f"{events.name}: and {events.reader.skipped - _PROBLEMS_SHOWN} more lines that cannot be read")
-
-
-def _tell(message: str) -> None:
-    from loopscope.recording.inert import inert
-
-    click.echo(f"loopscope: {inert(message)}", err=True)

@@ -22,12 +22,13 @@ def why_no_screen() -> str:
 
 
 def reopen_terminal() -> bool:
-    """Makes the controlling terminal the standard input, once a recording was read from there; False if there is none."""
+    """Makes the controlling terminal the standard input, once a recording was read from there; False if it has none."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR)
     except OSError:
         return False
     os.dup2(terminal, 0)
     os.close(terminal)
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # noqa: SIM115, PTH123 - lives as long as the process
+    # Textual reads from the stream that Python began with.
+    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - lives as long as we do
     return True
