@@ -1,0 +1,39 @@
+"""A bar that shows a count on its way to its two limits.
+
+Eighths of a cell are drawn with block characters, so that one more call of fifty can be seen. The warn tick is thin, the hard
+tick is heavy and closes the bar, a tick that the count has passed is crossed.
+"""
+
+from __future__ import annotations
+
+from loopscope.views.model import Line, Span, Style
+
+__all__ = ["WARN_TICK", "bar"]
+
+FULL, WARN_TICK, HARD_TICK, PASSED_TICK = "█", "┊", "┃", "╋"
+_EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
+
+
+def bar(count: float, warn: float, hard: float, width: int, style: Style) -> Line:
+    """The bar in exactly `width` cells (3 or more), the last of which is the hard tick.
+
+    Args:
+        count: what is counted; at or above `hard` the bar is full.
+        warn: where the thin tick stands; none is drawn where it would fall on the hard one.
+        hard: what the whole bar stands for, above 0.
+        width: cells, ticks included.
+        style: of the filled part.
+    """
+    room = width - 1
+    eighths = min(room * 8, int(count / hard * room * 8))
+    if count > 0:
+        eighths = max(eighths, 1)
+    filled = FULL * (eighths // 8) + _EIGHTHS[eighths % 8]
+    cells = filled.ljust(room)
+    tick = int(warn / hard * room)
+    end = Span(HARD_TICK, "bar_stop" if count >= hard else "dim")
+    if tick >= room:
+        return (Span(cells, style), end)
+    passed = count >= warn
+    middle = Span(PASSED_TICK if passed else WARN_TICK, "bar_warn" if passed else "dim")
+    return (Span(cells[:tick], style), middle, Span(cells[tick + 1 :], style), end)

@@ -1,0 +1,331 @@
+"""Detect: each layer's counts against its two limits, how far the next verdict is, the warnings, and what the scope has spent."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from loopscope.engine.policy import Policy
+from loopscope.engine.scope import ScopeState, Spent, WarningRecord
+from loopscope.recording.inert import inert
+from loopscope.session.letters import letter_name
+from loopscope.session.session import Row, ScopeView, Session
+from loopscope.views import distance
+from loopscope.views.bars import bar
+from loopscope.views.calls import batch_label
+from loopscope.views.cells import cell_len
+from loopscope.views.distance import Distance, Fire
+from loopscope.views.flow import flow, wrap
+from loopscope.views.glyphs import GLYPH, STYLE
+from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
+from loopscope.views.topbar import scope_name
+from loopscope.views.words import amount, in_words, money, plural, span_of_time, times
+
+__all__ = ["Count", "Data", "body", "data", "height", "lines", "say"]
+
+ROWS, FEW = 10, 4
+"""Rows of a layer, and how many there may be with what came only once; what is left is summed up in one line."""
+_ROOMY = 70
+"""Cells from which on a row's note is told in full."""
+_COUNT, _NOTE, _SHORT_NOTE = 5, 26, 13
+_WORD = {"warn": "WARN", "hard_stop": "STOP"}
+_BARS: dict[str, Style] = {"new": "bar_ok", "repeat": "bar_repeat", "warn": "bar_warn", "stop": "bar_stop"}
+
+
+class Count(NamedTuple):
+    """One row: a hash, or a tool, with its count against the limits."""
+
+    name: str
+    """The hash's letter; nothing for a tool."""
+    subject: str
+    """The whole hash, or the tool's name as it is recorded."""
+    label: str
+    """Text to draw."""
+    count: int
+    warn: int
+    hard: int
+    distance: Distance
+    moved: bool
+    """The batch at the cursor counted here."""
+    latest: int
+    """The newest batch that counted here."""
+
+    @property
+    def layer(self) -> str:
+        """The layer that counts it."""
+        return "identical_call_set" if self.name else "tool_frequency"
+
+    @property
+    def state(self) -> str:
+        """By the count alone: `stop`, `warn`, `repeat`, `new`."""
+        if self.count >= self.hard:
+            return "stop"
+        return "warn" if self.count >= self.warn else "repeat" if self.count > 1 else "new"
+
+
+class Data(NamedTuple):
+    """What the pane shows, as values."""
+
+    view: ScopeView
+    row: Row
+    repeats: tuple[Count, ...]
+    """Most counted first, then the newest."""
+    more_repeats: int
+    """Hashes in the window that are not among `repeats`."""
+    tools: tuple[Count, ...]
+    more_tools: int
+    warnings: tuple[WarningRecord, ...]
+    spent: Spent
+
+
+def data(session: Session) -> Data | None:
+    """The values at the cursor; None while there is no batch."""
+    if not session.cursor:
+        return None
+    row, view = session.row(session.cursor), session.state
+    scope = view.scope
+    if scope is None:
+        return Data(view, row, (), 0, (), 0, (), view.spent)
+    policy, calls = view.policy, scope.states["tool_frequency"]
+    newest = _newest(session, row, max(policy.window_size, policy.frequency_window))
+    repeats = _top(scope.hashes.counts, scope.hashes.items, row.hash)
+    tools = _top(calls.counts, calls.items, row.names[0] if row.names else None)
+    return Data(
+        view,
+        row,
+        tuple(_repeat(session, scope, policy, row, digest, newest[True, digest]) for digest in repeats),
+        len(scope.hashes.counts) - len(repeats),
+        tuple(_tool(scope, policy, row, tool, newest[False, tool]) for tool in tools),
+        len(calls.counts) - len(tools),
+        tuple(view.warnings),
+        view.spent,
+    )
+
+
+def _top(counts: dict[str, int], items: Iterable[str], first: str | None) -> list[str]:
+    """The items to show: the one at the cursor, then by count, then the newest."""
+    order = {item: position for position, item in enumerate(items)}
+    ranked = sorted(counts, key=lambda item: (item != first, -counts[item], -order[item]))
+    room = max(FEW, min(ROWS, sum(count > 1 for count in counts.values())))
+    return sorted(ranked[:room], key=lambda item: (-counts[item], -order[item]))
+
+
+def _newest(session: Session, row: Row, reach: int) -> dict[tuple[bool, str], int]:
+    """The newest batch of each hash (True) and each tool (False), looking back from the cursor in its scope."""
+    numbers = session.timeline.scopes[row.scope].batches
+    end = bisect_right(numbers, row.n)
+    found: dict[tuple[bool, str], int] = {}
+    for number in reversed(numbers[max(0, end - reach) : end]):
+        earlier = session.row(number)
+        found.setdefault((True, earlier.hash), number)
+        for name in earlier.names:
+            found.setdefault((False, name), number)
+    return found
+
+
+def _repeat(session: Session, scope: ScopeState, policy: Policy, row: Row, digest: str, latest: int) -> Count:
+    other = session.row(latest)
+    return Count(
+        name=letter_name(other.letter),
+        subject=digest,
+        label=batch_label(session, latest),
+        count=scope.hashes.counts[digest],
+        warn=policy.warn_threshold,
+        hard=policy.hard_limit,
+        distance=distance.of_batch(policy, scope, digest, other.names),
+        moved=digest == row.hash,
+        latest=latest,
+    )
+
+
+def _tool(scope: ScopeState, policy: Policy, row: Row, tool: str, latest: int) -> Count:
+    limits = policy.frequency_limits(tool)
+    own = f"  own limits {limits.warn}/{limits.hard_limit}" if tool in policy.tool_freq_overrides else ""
+    return Count(
+        name="",
+        subject=tool,
+        label=inert(tool) + own,
+        count=scope.states["tool_frequency"].counts[tool],
+        warn=limits.warn,
+        hard=limits.hard_limit,
+        distance=distance.of_tool(policy, scope, tool),
+        moved=tool in row.names,
+        latest=latest,
+    )
+
+
+def say(count: Count) -> list[tuple[str, Style]]:
+    """The distance to fire in words: `▲ one more identical batch = WARN`, `■ three more = STOP`."""
+    unit = "identical batch" if count.name else "call"
+    found = count.distance
+    said: list[tuple[str, Style]] = []
+    if found.warn is not None:
+        said.append((f"{GLYPH['warn']} {_fire(found.warn, unit, count)}", "warn"))
+    if found.stop is not None:
+        again = " again" if count.count >= count.hard else ""
+        said.append((f"{GLYPH['stop']} {_fire(found.stop, '' if said else unit, count)}{again}", "stop"))
+    return said or [(f"{GLYPH['new']} {_never(count)}", "ok")]
+
+
+def _fire(fire: Fire, unit: str, count: Count) -> str:
+    more = f"{in_words(fire.more)} more"
+    if unit:
+        more += f" {unit}" if fire.more == 1 else f" {plural(2, unit)[2:]}"
+    by = "" if fire.decision.layer == count.layer else f" by {fire.decision.layer}"
+    return f"{more} = {_WORD[fire.decision.action]}{by}"
+
+
+def _never(count: Count) -> str:
+    if count.distance.further:
+        return f"further than {distance.FURTHEST:,} more"
+    return f"never: window_size is below {'hard_limit' if count.count >= count.warn else 'warn_threshold'}"
+
+
+def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
+    """The whole pane.
+
+    Args:
+        session: whose cursor says which state is shown.
+        width: cells.
+        dense: leave no empty lines between the sections.
+    """
+    found = data(session)
+    if found is None:
+        return [(Span("nothing is counted before the first batch with calls", "dim"),)]
+    sections = [
+        _nearest(found, width),
+        _layer(found, "identical_call_set", width),
+        _layer(found, "tool_frequency", width),
+        _warnings(session, found, width),
+        _spent(found, width),
+    ]
+    gap: list[Line] = [] if dense else [()]
+    return [line for index, section in enumerate(sections) for line in ([*gap, *section] if index else section)]
+
+
+def height(session: Session, width: int) -> int:
+    """Lines of the whole pane."""
+    return len(body(session, width))
+
+
+def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
+    """Some lines of the pane, all of which is small whatever the recording is."""
+    return body(session, width)[first : first + count]
+
+
+def _nearest(found: Data, width: int) -> list[Line]:
+    """How far the batch at the cursor, and its tools, are from a verdict."""
+    shown = [count for count in (*found.repeats, *found.tools) if count.moved]
+    if not shown:
+        return [(Span("DISTANCE TO FIRE", "title"),), (Span(" the engine has forgotten this scope", "dim"),)]
+    names = [count.name or inert(count.subject) for count in shown]
+    column = min(max(cell_len(name) for name in names), max(8, width // 4))
+    head: Line = (Span("DISTANCE TO FIRE", "title"), Span(f"  after #{found.row.n}", "dim"))
+    result = [crop(head, width)]
+    for name, count in zip(names, shown, strict=True):
+        room = width - column - 3
+        parts = [(Span(text, style),) for text, style in say(count) for text in wrap(text, room)]
+        label = fit(name, column)
+        for line in flow(parts, room):
+            result.append((Span(f" {label}  "), *line))
+            label = " " * column
+    return result
+
+
+def _layer(found: Data, layer: str, width: int) -> list[Line]:
+    policy = found.view.policy
+    if layer == "identical_call_set":
+        rows, more, what = found.repeats, found.more_repeats, f"last {policy.window_size:,} batches"
+        limits = f"warn {policy.warn_threshold}  hard {policy.hard_limit}"
+    else:
+        rows, more, what = found.tools, found.more_tools, f"last {policy.frequency_window:,} calls"
+        limits = f"warn {policy.tool_freq_warn}  hard {policy.tool_freq_hard_limit}"
+    roomy = len(layer) + len(what) + len(limits) + 4 <= width  # two gaps of two
+    about: Line = (Span(layer, "title"), *((Span(f"  {what}", "dim"),) if roomy else ()))
+    head = spread(about, (Span(limits, "dim"),), width)
+    result = [head, *(_row(found, count, width) for count in rows)]
+    if more:
+        least = rows[-1].count
+        result.append((Span(f" {more:,} more, none above {least}", "dim"),))
+    return result
+
+
+def _row(found: Data, count: Count, width: int) -> Line:
+    """Name, label, bar, count and a note; the bar gives way first, then the note's words."""
+    note = _note(found, count, roomy=width >= _ROOMY)
+    room = width - len(" A  ") - _COUNT - (_NOTE if width >= _ROOMY else _SHORT_NOTE)
+    bar_width = max(6, min(40, room // 2))
+    label = fit(f"{count.name} {count.label}" if count.name else count.label, max(4, room - bar_width + 2))
+    line: Line = (
+        Span(f" {label} ", link=count.latest),
+        *bar(count.count, count.warn, count.hard, bar_width, _BARS[count.state]),
+        Span(f"{count.count:>{_COUNT - 1},} "),
+        *note,
+    )
+    return crop(marked(line, "strong") if count.moved else line, width)
+
+
+def _note(found: Data, count: Count, *, roomy: bool) -> Line:
+    """State in a glyph, the warning that was given, and the distance to what comes next."""
+    state = count.state
+    if state == "stop":
+        return (Span(f"{GLYPH['stop']} STOP", "stop"),)
+    words = _far(count, roomy=roomy)
+    record = next((record for record in reversed(found.warnings) if record.subject == count.subject), None)
+    if roomy and record is not None and state == "warn":
+        return (Span(f"{GLYPH[state]} warned #{record.batch}", "warn", link=record.batch), Span(f", {words}", "dim"))
+    return (Span(f"{GLYPH[state]} ", STYLE[state]), Span(words, "dim"))
+
+
+def _far(count: Count, *, roomy: bool) -> str:
+    fire = count.distance.warn or count.distance.stop
+    if fire is None:
+        return "far" if count.distance.further else "never"
+    other = " (other layer)" if roomy and fire.decision.layer != count.layer else ""
+    return f"{fire.more:,} to {_WORD[fire.decision.action]}{other}"
+
+
+def _warnings(session: Session, found: Data, width: int) -> list[Line]:
+    """Each warning's way: queued, delivered, and how often it was ignored since."""
+    head: Line = (Span("WARNINGS", "title"),)
+    if not found.warnings:
+        return [(*head, Span("  none", "dim"))]
+    letters = session.letters(found.row.scope)
+    return [head, *(line for record in found.warnings for line in _warning(record, letters, width))]
+
+
+def _warning(record: WarningRecord, letters: Callable[[str], str], width: int) -> list[Line]:
+    subject = record.subject if record.layer == "tool_frequency" else letters(record.subject)
+    parts: list[Line] = [
+        (Span(f" {GLYPH['warn']} {inert(subject)} {record.count:g}/{record.threshold:g}", "warn"),),
+        (Span("queued "), Span(f"#{record.batch}", link=record.batch)),
+    ]
+    if record.state == "dropped":
+        parts.append((Span("dropped before a model call"),))
+    elif record.state == "queued":
+        parts.append((Span("waits for the next model call"),))
+    else:
+        assumed = " (assumed)" if record.assumed else ""
+        before = (Span(" before "), Span(f"#{record.before}", link=record.before)) if record.before is not None else ()
+        parts.append((Span("delivered"), *before, Span(assumed, "dim")))
+        parts.append((Span(f"ignored {times(record.ignored)}" if record.ignored else "not ignored so far"),))
+    return flow(parts, width, indent=3, gap=2)
+
+
+def _spent(found: Data, width: int) -> list[Line]:
+    """What the scope has used up so far; what the recording does not tell is not called zero."""
+    spent = found.spent
+    tokens = spent.input_tokens + spent.output_tokens
+    detail = f" ({amount(spent.input_tokens)} in, {amount(spent.output_tokens)} out)" if tokens else ""
+    values = [
+        ("batches", f"{spent.batches:,}"),
+        ("calls", f"{spent.tool_calls:,}"),
+        ("model calls", f"{spent.model_calls:,}"),
+        ("tokens", f"{amount(tokens)}{detail}" if tokens else "not recorded"),
+        ("cost", money(spent.cost_usd) if spent.cost_usd else "not recorded"),
+        ("time", "not recorded" if spent.started is None else span_of_time(spent.seconds)),
+    ]
+    parts: list[Line] = [(Span(f"{label} ", "dim"), Span(value)) for label, value in values]
+    head = crop((Span("SPENT", "title"), Span(f"  by {scope_name(*found.view.key)} so far", "dim")), width)
+    return [head, *flow([(Span(" "), *parts[0]), *parts[1:]], width, indent=1)]

@@ -1,0 +1,171 @@
+"""Inspect: the batch at the cursor with its calls, keys, results and sightings, and below it why its verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from loopscope.engine.events import Batch, Call, Result
+from loopscope.engine.explain import Explanation
+from loopscope.engine.policy import Policy
+from loopscope.recording.inert import inert, inert_lines
+from loopscope.session.letters import letter_name
+from loopscope.session.session import Session
+from loopscope.views import why
+from loopscope.views.calls import bounded, keyed, tool_names
+from loopscope.views.cells import cell_len
+from loopscope.views.flow import flow, wrap
+from loopscope.views.model import Line, Span, clip, crop
+from loopscope.views.words import amount, money, plural, size
+
+__all__ = ["batch_lines", "body", "height", "lines"]
+
+CALLS = 50
+"""Calls of one batch that are drawn."""
+ARGUMENT_LINES, RESULT_LINES, SIGHTINGS = 12, 4, 40
+_FIELD = 11
+"""Cells before the value of a field: `   key      `."""
+_TEXT = 2000
+
+
+def body(
+    session: Session, width: int, explanation: Explanation | None = None, *, searching: bool = False, dense: bool = False
+) -> list[Line]:
+    """The whole pane; without an explanation the one that needs no search is shown."""
+    if not session.cursor:
+        return [(Span("no batch with calls in this recording", "dim"),)]
+    found = explanation or session.explain(search=False)
+    gap: list[Line] = [] if dense else [()]
+    return [*batch_lines(session, width), *gap, *why.body(found, len(session), width, searching=searching)]
+
+
+def height(session: Session, width: int) -> int:
+    """Lines of the whole pane."""
+    return len(body(session, width))
+
+
+def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
+    """Some lines of the pane, whose length is bounded whatever the batch weighs."""
+    return body(session, width)[first : first + count]
+
+
+def batch_lines(session: Session, width: int) -> list[Line]:
+    """The batch at the cursor without its explanation."""
+    number = session.cursor
+    row, batch = session.row(number), session.batch(number)
+    result = _head(session, batch, width)
+    if batch is None:
+        result.append((Span(f" {clip(tool_names(row.names), width - 1)}"),))
+        result.append((Span(" its line is not in the file any more", "warn"),))
+    else:
+        result.extend(_calls(session, batch, width))
+    result.append(crop((Span(" hash ", "dim"), Span(row.hash), Span("   alias ", "dim"), Span(letter_name(row.letter))), width))
+    result.extend(_sightings(session, number, width))
+    return result
+
+
+def _head(session: Session, batch: Batch | None, width: int) -> list[Line]:
+    """Number, calls and what the model call used."""
+    number = session.cursor
+    count = session.timeline.batches.calls[number - 1]
+    parts: list[Line] = [(Span(f"batch {number}", "title"),), (Span(plural(count, "call")),)]
+    if batch is not None:
+        named = {"message": batch.message_id, "node": batch.node, "model": batch.model}
+        parts.extend((Span(f"{label} ", "dim"), Span(inert(value, 60))) for label, value in named.items() if value)
+    usage = session.row(number).usage
+    if usage is not None:
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        parts.append((Span(f"{amount(tokens)} tokens"),))
+        if usage.cost_usd is not None:
+            parts.append((Span(money(usage.cost_usd)),))
+    result = [crop(line, width) for line in flow(parts, width)]
+    if batch is not None and batch.text and batch.text.strip():
+        said = inert_lines(batch.text.strip(), _TEXT)
+        result.extend(_limited([f' says "{line}"' if not i else f"  {line}" for i, line in enumerate(said)], width, 2))
+    return result
+
+
+def _calls(session: Session, batch: Batch, width: int) -> Iterator[Line]:
+    number = session.cursor
+    results = session.results(number)
+    policy = session.timeline.policy_at(number)
+    for position, call in enumerate(batch.calls[:CALLS]):
+        yield from _call(call, width)
+        yield from _key(call, policy, width)
+        yield from _result(session, results[position], position, width)
+    if len(batch.calls) > CALLS:
+        yield (Span(f" … {plural(len(batch.calls) - CALLS, 'more call')}", "dim"),)
+
+
+def _call(call: Call, width: int) -> list[Line]:
+    """The tool's name and its arguments as JSON: on one line where they fit, else an argument a line."""
+    name = inert(call.name or "", _TEXT) or "(no name)"
+    whole = _json(call.args)
+    if cell_len(name) + cell_len(whole) + 2 <= width:
+        return [(Span(f" {name} ", "title"), Span(whole))]
+    head: Line = (Span(f" {clip(name, width - 1)}", "title"),)
+    if not isinstance(call.args, dict):
+        return [head, *_limited([f"   {whole}"], width, ARGUMENT_LINES)]
+    fields = bounded(call.args).items()
+    pieces = [f"   {inert(str(field))}: {_json(value)}" for field, value in fields]
+    return [head, *_limited(pieces, width, ARGUMENT_LINES)]
+
+
+def _json(value: Any) -> str:
+    return inert(json.dumps(bounded(value), ensure_ascii=False, default=str), _TEXT)
+
+
+def _limited(texts: list[str], width: int, most: int) -> list[Line]:
+    """Texts wrapped into at most `most` lines; that there was more is told on the last one."""
+    pieces: list[str] = []
+    for text in texts:
+        indent = len(text) - len(text.lstrip(" "))
+        first, *rest = wrap(text.lstrip(" "), max(1, width - indent - 2))
+        pieces.append(" " * indent + first)
+        pieces.extend(" " * (indent + 2) + piece for piece in rest)
+        if len(pieces) > most:
+            break
+    if len(pieces) > most:
+        pieces[most - 1] = clip(pieces[most - 1], max(1, width - 2)).removesuffix("…") + " …"
+    return [(Span(piece),) for piece in pieces[:most]]
+
+
+def _field(label: str, value: Line, width: int) -> Line:
+    return crop((Span(f"   {label}".ljust(_FIELD), "dim"), *value), width)
+
+
+def _key(call: Call, policy: Policy, width: int) -> Iterator[Line]:
+    """What the call is counted by, and which of its arguments are not in it."""
+    found = keyed(call, policy)
+    yield _field("key", (Span(inert(found.key, _TEXT)),), width)
+    if call.key is not None:
+        yield _field("", (Span("recorded: the arguments are not as they were", "dim"),), width)
+    elif found.ignored:
+        yield _field("ignored", (Span(", ".join(inert(name, 100) for name in found.ignored), "dim"),), width)
+
+
+def _result(session: Session, result: Result | None, position: int, width: int) -> Iterator[Line]:
+    """Size and status of a result, whether it is an old one, and the beginning of its text."""
+    if result is None:
+        yield _field("result", (Span("none recorded", "dim"),), width)
+        return
+    status: Line = (Span("error", "warn"), Span(", ")) if result.status == "error" else ()
+    whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
+    same = session.same_result(session.cursor, position)
+    old = (Span(", same text as "), Span(f"#{same}", "repeat", link=same)) if same is not None else ()
+    kind = (Span(f", {inert(result.error_type, 60)}"),) if result.error_type else ()
+    yield _field("result", (*status, Span(size(whole)), *kind, *old), width)
+    shown = inert_lines(result.content.strip("\n"), _TEXT)
+    if shown != [""]:
+        yield from ((Span(span.text, "dim"),) for (span,) in _limited([f"     {line}" for line in shown], width, RESULT_LINES))
+
+
+def _sightings(session: Session, number: int, width: int) -> list[Line]:
+    """Every batch of the scope with this hash; each leads there."""
+    numbers = session.sightings(number)
+    shown = numbers[-SIGHTINGS:]
+    parts: list[Line] = [(Span(f"#{n}", "title" if n == number else "text", link=0 if n == number else n),) for n in shown]
+    if len(numbers) > len(shown):
+        parts.insert(0, (Span(f"… {len(numbers) - len(shown):,} earlier", "dim"),))
+    return flow([(Span(" seen ", "dim"), *parts[0]), *parts[1:]], width, indent=6, gap=1)

@@ -1,0 +1,166 @@
+"""The timeline: every batch of the lane as a column of letter, count and state, in pages around the cursor.
+
+Letters stand for hashes, so that A B A B is seen as a word. What lies after the cursor shows that it is there, not what became
+of it. Past the width of the screen a page moves in halves, so that the strip stands still while the cursor walks over it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loopscope.session.letters import letter_name
+from loopscope.session.session import Row, Session
+from loopscope.views.glyphs import GLYPH, LEGEND, STYLE
+from loopscope.views.model import Line, Mark, Span, Style, fit, line_width, spread
+
+__all__ = ["HEIGHT", "Page", "height", "lines", "number_at", "page"]
+
+HEIGHT = 5
+"""Ruler, letters, counts, states and the legend."""
+LABELS = 7
+"""Cells before the first batch."""
+_WIDE = 110
+_MANY = "+"
+"""Stands for a letter or a count that its column is too narrow for."""
+
+
+class Page(NamedTuple):
+    """The batches that are visible."""
+
+    numbers: Sequence[int]
+    """Of the whole lane."""
+    first: int
+    """Position in `numbers` of the first column."""
+    count: int
+    """Columns."""
+    cell: int
+    """Cells of one column."""
+    cursor: int
+    """Position in `numbers` of the cursor; past the end where it is on no batch of the lane."""
+
+    @property
+    def shown(self) -> Sequence[int]:
+        """The numbers of the visible batches."""
+        return self.numbers[self.first : self.first + self.count]
+
+
+def page(session: Session, width: int) -> Page:
+    """The page around the cursor at this width."""
+    numbers = session.batches
+    cell = 3 if width >= _WIDE else 1
+    room = max(1, (width - LABELS) // cell)
+    cursor = bisect_left(numbers, session.cursor)
+    half = max(1, room // 2)
+    first = min(max(0, cursor // half * half - half // 2), max(0, len(numbers) - room))
+    return Page(numbers, first, min(room, len(numbers) - first), cell, cursor)
+
+
+def number_at(session: Session, width: int, cell: int) -> int | None:
+    """The batch whose column is at this cell of the strip; None beside the columns."""
+    shown = page(session, width)
+    column = (cell - LABELS) // shown.cell
+    return shown.shown[column] if 0 <= column < shown.count else None
+
+
+def height(session: Session, width: int) -> int:  # noqa: ARG001 - a view
+    """Always the same."""
+    return HEIGHT
+
+
+def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
+    """The lines of the strip; rows are read for the visible batches alone."""
+    shown = page(session, width)
+    if not shown.count:
+        text = "no batch with calls" if session.lane is None else "this scope has made no calls"
+        return [(Span(text, "dim"),)][first : first + count]
+    rows = [session.row(number) for number in shown.shown]
+    strip = [
+        _ruler(shown, rows),
+        _row("hash", shown, [letter_name(row.letter) for row in rows], [_tone(row, session.cursor) for row in rows]),
+        _row("count", shown, [str(row.decision.hash_count) for row in rows], [_quiet(row, session.cursor) for row in rows]),
+        _row("state", shown, [GLYPH[_state(row, session.cursor)] for row in rows], [_tone(row, session.cursor) for row in rows]),
+        _legend(shown, width),
+    ]
+    return strip[first : first + count]
+
+
+def _state(row: Row, cursor: int) -> str:
+    return row.state if row.n <= cursor else "ahead"
+
+
+def _tone(row: Row, cursor: int) -> Style:
+    return STYLE[_state(row, cursor)]
+
+
+def _quiet(row: Row, cursor: int) -> Style:
+    """The tone of a count: as its state, but a stop is not reversed thrice."""
+    tone = _tone(row, cursor)
+    return "bar_stop" if tone == "stop" else tone
+
+
+def _row(label: str, shown: Page, texts: list[str], tones: list[Style]) -> Line:
+    """One row of the strip: its label, then a cell a batch; the cursor's column is marked."""
+    glyphs = max(1, shown.cell - 1)
+    spans = [Span(label.ljust(LABELS), "dim")]
+    for position, (text, tone) in enumerate(zip(texts, tones, strict=True), shown.first):
+        mark: Mark = "cursor" if position == shown.cursor else ""
+        text = text if len(text) <= glyphs else _MANY * glyphs
+        if shown.cell == 1:
+            spans.append(Span(text, tone, mark))
+            continue
+        spans.append(Span(text, tone, mark))
+        spans.append(Span(" " * (shown.cell - len(text)), "text" if len(text) == shown.cell else "dim"))
+    return tuple(_joined(spans))
+
+
+def _joined(spans: list[Span]) -> list[Span]:
+    """Neighbours of one look as one span: a strip of thousands of cells draws as a few segments."""
+    joined: list[Span] = []
+    for span in spans:
+        if joined and joined[-1][1:] == span[1:]:
+            joined[-1] = span._replace(text=joined[-1].text + span.text)
+        else:
+            joined.append(span)
+    return joined
+
+
+def _ruler(shown: Page, rows: list[Row]) -> Line:
+    """Batch numbers where there is room for them, and the cursor with its own."""
+    width = shown.count * shown.cell
+    cells = [" "] * (width + 8)
+    cursor = shown.cursor - shown.first
+    here = f"▼{rows[cursor].n}" if 0 <= cursor < shown.count else ""
+    start = cursor * shown.cell
+    taken = range(start - 1, start + len(here) + 1) if here else range(0)
+    free = 0
+    step = 5 if shown.cell > 1 else 10
+    since = 2 * step
+    for position, row in enumerate(rows):
+        text, place = str(row.n), position * shown.cell
+        since += 1
+        wanted = position == 0 or row.n % 5 == 0 or since >= 2 * step
+        clear = place >= free and (not here or place + len(text) - 1 < taken.start or place >= taken.stop)
+        if wanted and clear:
+            cells[place : place + len(text)] = text
+            free, since = place + len(text) + 1, 0
+    line = "".join(cells)
+    if not here:
+        return (Span("batch".ljust(LABELS), "dim"), Span(line.rstrip(), "dim"))
+    return (
+        Span("batch".ljust(LABELS), "dim"),
+        Span(line[:start], "dim"),
+        Span(here, "title"),
+        Span(line[start + len(here) :].rstrip(), "dim"),
+    )
+
+
+def _legend(shown: Page, width: int) -> Line:
+    """What the glyphs mean and, where the lane is longer than the page, which part of it is shown."""
+    left = (Span(" " * LABELS), *LEGEND)
+    numbers = shown.shown
+    if shown.count == len(shown.numbers):
+        return left if line_width(left) <= width else spread(left, (), width)
+    part = f"#{numbers[0]}-#{numbers[-1]}, {shown.count} of {len(shown.numbers):,}"
+    return spread(left, (Span(fit(part, min(len(part), width)), "dim"),), width)

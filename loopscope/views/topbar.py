@@ -1,0 +1,113 @@
+"""The bar at the top: what is looked at, where the cursor is, and the verdict there in words."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from loopscope.engine.explain import headline
+from loopscope.recording.inert import inert
+from loopscope.session.session import Lane, Session
+from loopscope.views.cells import cell_len
+from loopscope.views.glyphs import GLYPH, STYLE
+from loopscope.views.model import Line, Span, clip, crop, line_width
+from loopscope.views.words import clock
+
+__all__ = ["config", "elapsed", "lane_name", "lines", "scope_name", "verdict"]
+
+_SETTINGS = (
+    "warn_threshold", "hard_limit", "window_size", "max_tracked_threads", "tool_freq_warn", "tool_freq_hard_limit",
+    "tool_freq_overrides", "identity", "identity_fields",
+)  # fmt: skip
+_ROOMY = 110
+"""Columns from which on each part has its label."""
+_GAP = "   "
+
+
+def scope_name(thread_id: str | None, run_id: str | None) -> str:
+    """A scope as `thread/run`, without its run where it has none."""
+    thread = inert(thread_id) if thread_id is not None else "-"
+    return f"{thread}/{inert(run_id)}" if run_id is not None else thread
+
+
+def lane_name(lane: Lane | None) -> str:
+    """What the timeline shows, in a few words."""
+    if lane is None:
+        return "all scopes"
+    return f"thread {scope_name(lane.thread_id, None)}" if lane.whole_thread else scope_name(lane.thread_id, lane.run_id)
+
+
+def elapsed(session: Session, number: int) -> float | None:
+    """Seconds from the recording's first timed batch to this one; None where the recording has no times."""
+    ts = session.row(number).ts
+    start = next((t for t in session.timeline.batches.ts if t == t), None)  # noqa: PLR0124 - NaN stands for no time
+    return None if ts is None or start is None else ts - start
+
+
+def verdict(session: Session) -> Span:
+    """The verdict at the cursor: glyph and words."""
+    decision = session.decision
+    if decision is None:
+        return Span("no batch with calls yet", "dim")
+    row = session.row(session.cursor)
+    text = inert(headline(decision, session.letters(row.scope)))
+    return Span(f"{GLYPH[row.state]} {text}", STYLE[row.state])
+
+
+def config(session: Session) -> str:
+    """Where the limits come from: the file, the recording or the defaults, and how many were set by hand."""
+    origins = [session.where(setting) for setting in _SETTINGS]
+    by_hand = sum(origin.startswith("--") for origin in origins)
+    files = [origin for origin in origins if origin not in ("default", "recording") and not origin.startswith("--")]
+    if files:
+        source = PurePath(files[0].rpartition(":")[0] or files[0]).name
+    else:
+        source = "recording" if "recording" in origins else "defaults"
+    return inert(source) + (f" +{by_hand} set" if by_hand else "")
+
+
+def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
+    """The one line of the bar; what matters least goes first where it is narrow."""
+    return [_bar(session, width)][first : first + count]
+
+
+def _bar(session: Session, width: int) -> Line:
+    roomy = width >= _ROOMY
+    where = Span(f"{session.cursor}/{len(session)}")
+    seconds = elapsed(session, session.cursor) if session.cursor else None
+    fixed: list[Line] = [
+        (Span("batch ", "dim"), where) if roomy else (where,),
+        (verdict(session),),
+    ]
+    if roomy:
+        if seconds is not None:
+            fixed.insert(1, (Span(f"t+{clock(seconds)}"),))
+        fixed.append((Span("limits ", "dim"), Span(config(session))))
+    room = width - 1 - sum(line_width(part) + len(_GAP) for part in fixed)
+    front = _front(session, room, roomy=roomy)
+    spans: list[Span] = [Span(" ")]
+    for part in (*front, *fixed):
+        spans.extend((*part, Span(_GAP)))
+    return crop(tuple(spans[:-1]), width)
+
+
+def _front(session: Session, room: int, *, roomy: bool) -> list[Line]:
+    """Name of the program, mode and source, and scope, in the room that is left; names are clipped to share it."""
+    parts: list[Line] = []
+    if roomy:
+        parts.append((Span("loopscope", "title"),))
+        room -= len("loopscope") + len(_GAP)
+    labels = len("REPLAY ") + len(_GAP) + (len("scope ") if roomy else 0) + len(_GAP)
+    source, scope = _share(inert(session.source), lane_name(session.lane), max(0, room - labels))
+    parts.append((Span("REPLAY ", "dim"), Span(source, "title")))
+    parts.append((Span("scope ", "dim"), Span(scope)) if roomy else (Span(scope),))
+    return parts
+
+
+def _share(left: str, right: str, room: int) -> tuple[str, str]:
+    """Two texts in `room` cells together: the longer one is clipped first, down to half of the room."""
+    wide, half = cell_len(left), room // 2
+    if wide <= half:
+        return left, clip(right, room - wide)
+    if cell_len(right) <= half:
+        return clip(left, room - cell_len(right)), right
+    return clip(left, half), clip(right, room - half)

@@ -1,0 +1,35 @@
+"""Why: the numbered lines of an explanation, with references that lead to their batches."""
+
+from __future__ import annotations
+
+from loopscope.engine.explain import Explanation
+from loopscope.recording.inert import inert
+from loopscope.views.flow import linked, wrap
+from loopscope.views.model import Line, Span, clip
+
+__all__ = ["SEARCHING", "body"]
+
+SEARCHING = "searching the nearest settings …"
+"""Stands for the last line until the search for it is done."""
+_TITLES = {"hard_stop": "WHY STOPPED", "warn": "WHY WARNED", "pass": "WHY NOT"}
+
+
+def body(explanation: Explanation, last: int, width: int, *, searching: bool = False) -> list[Line]:
+    """The explanation in lines.
+
+    Args:
+        explanation: of one batch.
+        last: number of the newest batch; references beyond it lead nowhere.
+        width: cells.
+        searching: its nearest settings are still being looked for.
+    """
+    title = _TITLES[explanation.decision.action]
+    result: list[Line] = [(Span(title, "title"), Span(clip(f"  {inert(explanation.headline)}", width - len(title)), "dim"))]
+    for number, line in enumerate(explanation.lines, 1):
+        margin = f"{number:>2} "
+        for piece in wrap(inert(line), max(1, width - len(margin))):
+            result.append((Span(margin, "dim"), *linked(piece, last)))
+            margin = " " * len(margin)
+    if searching:
+        result.append((Span(f"{len(explanation.lines) + 1:>2} {SEARCHING}", "dim"),))
+    return result
