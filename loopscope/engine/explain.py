@@ -106,14 +106,13 @@ def _window(context: Context, size: int) -> range:
 def _tool_batches(context: Context, calls: int) -> list[int]:
     """Batches with calls of the decision's tool among the newest `calls` calls."""
     numbers: list[int] = []
-    left = calls
-    for position in range(context.index, -1, -1):
+    left, position = calls, context.index
+    while left > 0:
         step = context.steps[position]
         taken = step.names[-left:]
         numbers.extend(step.number for name in taken if name == context.decision.tool)
-        left -= len(taken)
-        if left <= 0 or step.fresh:
-            break
+        left = 0 if step.fresh else left - len(taken)
+        position -= 1
     return numbers[::-1]
 
 

@@ -130,7 +130,7 @@ def _try(
         if verdict.action != decision.action:
             before = _value(steps[index].policy, setting)
             then = outcome(list(fold_scope(steps, setting, value)))
-            never = _never(steps, setting, value) if values is None and then.stops else None
+            never = _never(steps, setting, value) if then.stops and setting.endswith("hard_limit") else None
             return Change(setting, value, before, verdict.action, then, never)
         if values is None and (verdict.layer, verdict.tool) != (decision.layer, decision.tool):
             return None

@@ -17,6 +17,7 @@ from loopscope.engine.events import Batch, Event, Header, Result, ScopeKey, Usag
 from loopscope.engine.explain import Context, Explanation, explain
 from loopscope.engine.policy import Policy
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
+from loopscope.errors import UnreadableInputError
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
 from loopscope.session.steps import Steps
@@ -28,8 +29,12 @@ __all__ = ["Lane", "Row", "ScopeView", "Session", "Store"]
 class Store(Protocol):
     """Where the lines of a session stand."""
 
-    def event_at(self, offset: int, length: int) -> Event | None:
-        """The event whose line begins at this byte; None if it is not there any more."""
+    def read_at(self, offset: int, length: int) -> Event | None:
+        """The event whose line begins at this byte.
+
+        Raises:
+            UnreadableInputError: if it is not there any more.
+        """
 
 
 class Lane(NamedTuple):
@@ -238,7 +243,7 @@ class Session:
     def batch(self, number: int) -> Batch | None:
         """The whole batch, read again; None if its line is not there any more."""
         rows = self.timeline.batches
-        event = self._store.event_at(rows.offset[number - 1], rows.length[number - 1])
+        event = self._read(rows.offset[number - 1], rows.length[number - 1])
         return event if isinstance(event, Batch) else None
 
     def results(self, number: int) -> tuple[Result | None, ...]:
@@ -246,9 +251,15 @@ class Session:
         rows = self.timeline.results
         found: list[Result | None] = [None] * self.timeline.batches.calls[number - 1]
         for row in self.timeline.results_of.get(number, ()):
-            event = self._store.event_at(rows.offset[row], rows.length[row])
+            event = self._read(rows.offset[row], rows.length[row])
             found[rows.call[row]] = event if isinstance(event, Result) else None
         return tuple(found)
+
+    def _read(self, offset: int, length: int) -> Event | None:
+        try:
+            return self._store.read_at(offset, length)
+        except UnreadableInputError:
+            return None
 
     def same_result(self, number: int, call: int) -> int | None:
         """The newest earlier batch with the same result of the same tool; None if this one is new or not known."""

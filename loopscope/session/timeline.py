@@ -129,7 +129,6 @@ class Timeline:
         self.header: Header | None = None
         self.segments = 0
         self.events = 0
-        self.has_warnings = False
         self._snapshots: list[tuple[int, Snapshot]] = []
 
     def __len__(self) -> int:
@@ -223,8 +222,6 @@ class Timeline:
             self.header = self.header or event
             for record in self.scopes.values():
                 record.open = OpenCalls()
-        elif isinstance(event, Warned):
-            self.has_warnings = True
         self._hand_over(event)
 
     def _add_run(self, event: RunStart | RunEnd) -> None:

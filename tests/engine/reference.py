@@ -1,6 +1,6 @@
-"""The two layers written a second time, slowly and straight from the description, to hold the engine against.
+"""The two layers written a second time, slowly and straight from their description: what the engine must equal.
 
-Lists and recounting instead of windows that keep counts; nothing here is shared with the engine but the policy's numbers.
+Lists and recounting in the place of windows that keep counts; only the policy is shared with the engine.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ class Reference:
         self.policy = policy
         self.scopes: dict[tuple[str | None, str | None], dict[str, Any]] = {}
 
+    # ruff: noqa: D102, C901 - a second writing in one piece, to be read beside the description
     def limits(self, name: str) -> tuple[int, int]:
         own = self.policy.tool_freq_overrides.get(name)
-        return (self.policy.tool_freq_warn, self.policy.tool_freq_hard_limit) if own is None else (own.warn, own.hard_limit)
+        return (
+            (self.policy.tool_freq_warn, self.policy.tool_freq_hard_limit)
+            if own is None
+            else (own.warn, own.hard_limit)
+        )
 
     def window(self) -> int:
         hard = [limits.hard_limit for limits in self.policy.tool_freq_overrides.values()]

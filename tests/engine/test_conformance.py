@@ -12,7 +12,10 @@ from loopscope.engine.detector import LoopDetector
 from tests.engine.support import TESTS, read
 
 RECORDINGS = sorted(
-    path for folder in ("conformance", "cases") for path in (TESTS / folder).glob("*.jsonl") if "expected" not in path.name
+    path
+    for folder in ("conformance", "cases")
+    for path in (TESTS / folder).glob("*.jsonl")
+    if "expected" not in path.name
 )
 
 

@@ -48,7 +48,8 @@ RUNS = st.lists(st.tuples(SCOPES, CALLS), max_size=60)
 
 def events(run: list[tuple[tuple[str | None, str | None], list[tuple[str, str]]]]) -> list[Batch]:
     return [
-        batch(seq, *[(name, {"query": q}) for name, q in calls], scope=scope) for seq, (scope, calls) in enumerate(run, 1)
+        batch(seq, *[(name, {"query": q}) for name, q in calls], scope=scope)
+        for seq, (scope, calls) in enumerate(run, 1)
     ]
 
 
@@ -63,7 +64,9 @@ def test_decisions_equal_the_reference(policy: Policy, run: Any) -> None:
     reference = Reference(policy)
     stream = events(run)
     expected = [
-        reference.decide(e.scope, LoopDetector(policy).identify(e), [c.name or "" for c in e.calls]) for e in stream if e.calls
+        reference.decide(e.scope, LoopDetector(policy).identify(e), [c.name or "" for c in e.calls])
+        for e in stream
+        if e.calls
     ]
     got = [(d.action, d.layer, d.tool, d.count, d.threshold) for d in decide(LoopDetector(policy), stream)]
     assert got == expected

@@ -116,7 +116,12 @@ def test_arguments_that_json_cannot_hold_equal_no_others() -> None:
     """Circular, too deep, unsortable and hostile arguments give a key with the error's name and the call's id."""
     circular: list[Any] = []
     circular.append(circular)
-    errors = {"ValueError": circular, "RecursionError": deep(100_000), "TypeError": {1: 1, "a": 2}, "RuntimeError": Hostile()}
+    errors = {
+        "ValueError": circular,
+        "RecursionError": deep(100_000),
+        "TypeError": {1: 1, "a": 2},
+        "RuntimeError": Hostile(),
+    }
     for name, value in errors.items():
         args = value if isinstance(value, dict) else {"query": value}
         assert call_key(Call("c1", "tool", args), DEFAULT) == f"!{name}:c1"

@@ -36,9 +36,15 @@ def test_defaults_are_deerflows() -> None:
         ({"tool_freq_overrides": [1]}, "tool_freq_overrides: must be a table of tools"),
         ({"tool_freq_overrides": {"bash": 3}}, "tool_freq_overrides.bash: must be {warn, hard_limit} or a pair"),
         ({"tool_freq_overrides": {"bash": {"warn": 3}}}, "tool_freq_overrides.bash.hard_limit: is missing"),
-        ({"tool_freq_overrides": {"bash": {"warn": "3", "hard_limit": 4}}}, "tool_freq_overrides.bash.warn: must be a whole"),
+        (
+            {"tool_freq_overrides": {"bash": {"warn": "3", "hard_limit": 4}}},
+            "tool_freq_overrides.bash.warn: must be a whole",
+        ),
         ({"tool_freq_overrides": {"bash": [4, 3]}}, "tool_freq_overrides.bash.hard_limit: must be at least"),
-        ({"tool_freq_overrides": {"bash": {"wran": 3, "hard_limit": 4}}}, "did you mean tool_freq_overrides.bash.warn?"),
+        (
+            {"tool_freq_overrides": {"bash": {"wran": 3, "hard_limit": 4}}},
+            "did you mean tool_freq_overrides.bash.warn?",
+        ),
         ({"identity": "some"}, "identity: must be salient or full_args, is 'some'"),
         ({"identity_fields": 3}, "identity_fields: must be a table of tools"),
         ({"identity_fields": {"bash": []}}, "identity_fields.bash: must be a list of argument names"),
@@ -77,7 +83,9 @@ def test_overrides_as_tables_and_as_pairs() -> None:
 
 def test_round_trip_and_equality() -> None:
     """Plain data gives the same policy back, equal and of equal hash."""
-    policy = Policy.parse({"identity": "full_args", "identity_fields": {"ask": ["who"]}, "hard_limit": 9, "enabled": True})
+    policy = Policy.parse(
+        {"identity": "full_args", "identity_fields": {"ask": ["who"]}, "hard_limit": 9, "enabled": True}
+    )
     assert Policy.parse(policy.to_dict()) == policy
     assert hash(Policy.parse(policy.to_dict())) == hash(policy)
     assert policy.with_(hard_limit=7).hard_limit == 7

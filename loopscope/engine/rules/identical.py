@@ -48,8 +48,7 @@ class IdenticalCallSet:
         return None if digest in state.marked else Finding("warn", self.layer, None, count, self._warn, digest)
 
     def mark(self, state: Window, finding: Finding) -> None:
-        if finding.mark in state.counts:
-            state.marked.add(finding.mark)
+        state.marked.add(finding.mark or "")
 
     def dump(self, state: Window) -> dict[str, Any]:
         return state.dump()
