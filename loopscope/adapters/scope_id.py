@@ -76,15 +76,21 @@ class Scope:
         self.resume_of: str | None = None
         """The run id that it takes up again."""
 
+    def entered(self) -> None:
+        """Called once it knows its key and its parent, under the lock."""
+
 
 S = TypeVar("S", bound=Scope)
 
 
-class _Seen(NamedTuple, Generic[S]):
+class _Seen(Generic[S]):
     """What one adapter knows of an invocation."""
 
-    invocation: Invocation
-    scopes: dict[str, S]
+    __slots__ = ("invocation", "scopes")
+
+    def __init__(self, invocation: Invocation) -> None:
+        self.invocation = invocation
+        self.scopes: dict[str, S] = {}
 
 
 class _Place(NamedTuple):
@@ -137,8 +143,7 @@ class ScopeIds(Generic[S]):
             seen = self._seen[id(control)]
             if seen.invocation.control is control:
                 namespace = info.checkpoint_ns
-                cut = namespace.rfind("|")
-                scope = seen.scopes[namespace[:cut] if cut > 0 else ""]
+                scope = seen.scopes[namespace[: namespace.rindex("|")] if "|" in namespace else ""]
                 if scope.context is runtime.context and scope.thread == info.thread_id:
                     return scope
         except (KeyError, AttributeError, TypeError):
@@ -201,6 +206,7 @@ class ScopeIds(Generic[S]):
             scope.resume_of = self._resume_of(scope, place)
         seen.scopes[prefix] = invocation.scopes[prefix] = scope
         invocation.run.keys[prefix] = scope.key
+        scope.entered()
         return scope
 
     def _invocation(self, place: _Place, *, begins: bool) -> _Seen[S]:
@@ -215,11 +221,11 @@ class ScopeIds(Generic[S]):
             _invocations[address] = invocation
         invocation.holders += 1
         self._remember(invocation.run)
-        seen = self._seen[address] = _Seen(invocation, {})
+        seen = self._seen[address] = _Seen(invocation)
         self._seen.move_to_end(address)
         while len(self._seen) > self._limit:
             _, given_up = self._seen.popitem(last=False)
-            for scope in given_up.scopes.values():
+            for scope in list(given_up.scopes.values()):
                 self._lost(scope)
             _drop(given_up.invocation)
         return seen

@@ -1,0 +1,273 @@
+"""The guard: the engine in a running program. Calls in, the text that stops them out, events to whoever listens.
+
+It knows no framework: an adapter tells it which agent loop is meant (`Guard.ids`), what was said and what came back. It holds the one lock
+from giving a `seq` to queueing the event, and feeds every event to the engine first, so that live and replayed state are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from loopscope.adapters.context import stamp
+from loopscope.adapters.loops import Loop, Outcome, Said
+from loopscope.adapters.memory import Decided, StopReason, StopReasons
+from loopscope.adapters.publisher import Publisher
+from loopscope.adapters.recorded import Recording
+from loopscope.adapters.scope_id import NO_THREAD, Invocation, ScopeIds
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, Call, Graph
+from loopscope.engine.policy import Policy
+from loopscope.engine.texts import stop_text, warning_text
+from loopscope.recording.bus import bus
+from loopscope.recording.redaction import Redactor
+
+__all__ = ["LOOP_CAPPED", "Guard", "Shape"]
+
+LOOP_CAPPED = "loop_capped"
+"""The stop reason of a run that was stopped for looping: DeerFlow's word."""
+_UNREAD_REASONS = 1_000
+_REMEMBERED_TASKS = 2_000
+
+M = TypeVar("M")
+Shape: TypeAlias = Callable[[], tuple[str | None, Graph | None]]
+"""The name and the graph of the agent whose hook is running, where they are known."""
+
+
+class Guard:
+    """One engine with one policy, for any number of runs, threads and agents.
+
+    Args:
+        policy: the limits.
+        recording: where the events go, besides the process's observers.
+        redactor: takes secrets out of what is published.
+        shape: asked once per invocation that somebody watches.
+    """
+
+    def __init__(self, policy: Policy, recording: Recording | None, redactor: Redactor, shape: Shape) -> None:
+        self.policy = policy
+        self.recording = recording
+        self.detector = LoopDetector(policy, assume_delivery=False)
+        self.ids: ScopeIds[Loop] = ScopeIds(2 * policy.max_tracked_threads, self._make, self._lost)
+        self._publisher = Publisher(self.detector)
+        self._redactor = redactor
+        self._shape = shape
+        self._watching = recording is not None
+        self._decided = Decided(_REMEMBERED_TASKS)
+        self._reasons = StopReasons(_UNREAD_REASONS)
+        self._failed: list[Loop] = []
+
+    @property
+    def watching(self) -> bool:
+        """Whether events are made. It stays so: where a call holds a secret, its key is another one from then on."""
+        if bus.active:
+            self._watching = True
+        return self._watching
+
+    def watch(self) -> None:
+        """Make events from now on."""
+        self._watching = True
+
+    def begin(self, runtime: Any) -> Loop:
+        """An agent begins."""
+        loop = self.ids.begin(runtime)
+        if self._failed and not loop.prefix:
+            self._bury(loop)
+        if self.watching:
+            self._announce(loop)
+        return loop
+
+    def decide(
+        self, loop: Loop, calls: tuple[Call, ...], task_id: str | None, said: Callable[[M], Said], message: M
+    ) -> str | None:
+        """Account the calls of one AI message.
+
+        Args:
+            loop: the agent loop that it belongs to.
+            calls: what the model asked for, in its order; may be empty.
+            task_id: names this execution of the node. The same one again is answered as before and counts nothing.
+            said: reads the rest of `message`; called where somebody watches.
+            message: the framework's own.
+
+        Returns:
+            The text that takes the place of the calls, or None to let them run.
+        """
+        decided = self._decided
+        if task_id in decided:
+            return decided[task_id]  # type: ignore[index]  # None is never put in
+        text = None
+        if self._watching or bus.active:
+            text = self._decide_watched(loop, calls, said(message))
+        elif calls:
+            thread_id, run_id = loop.key
+            batch = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls)
+            with bus.lock:
+                action = (decision := self.detector.observe(batch)[0]).action
+            if action == "hard_stop":
+                text = self._stop(loop, stop_text(decision, _names(calls)))
+            loop.stopped = text is not None
+        if task_id is not None:
+            decided[task_id] = text
+            if len(decided) > 2 * _REMEMBERED_TASKS:
+                decided.forget_oldest()
+        return text
+
+    def take(self, loop: Loop) -> tuple[str, ...]:
+        """The warnings for the next request to the model, oldest first; from here on they count as delivered."""
+        loop.failure = None
+        self.ids.touch(loop)
+        scope = self.detector.scope(loop.key)
+        if scope is None or not scope.warnings:
+            return ()
+        with bus.lock:
+            texts = scope.pending
+            for text in texts:
+                self._publisher.warned(loop, "delivered", text)
+        return texts
+
+    def failed(self, loop: Loop, texts: Sequence[str], error: BaseException, *, paused: bool = False) -> None:
+        """The request did not get through: its warnings wait again, before all others.
+
+        An error may yet be made good by a retry further out, so the end of the loop is told when nothing more can come of it.
+        """
+        with bus.lock:
+            for text in texts:
+                self._publisher.warned(loop, "requeued", text)
+            if paused or not loop.announced:
+                return
+            if isinstance(error, Exception):
+                loop.failure = self._redactor.text(f"{type(error).__name__}: {error}"[:300])
+                self._failed = [*self._failed[-99:], loop]
+            else:
+                self._publisher.end(loop, "cancelled", type(error).__name__)
+
+    def report(self, loop: Loop, outcomes: Iterable[Outcome]) -> None:
+        """What the tools gave back since the newest AI message; what was published already is left out."""
+        self._announce(loop)
+        fresh = [outcome for outcome in outcomes if (outcome.message_id or outcome.call_id) not in loop.reported]
+        shown = [self._redactor.preview(outcome.content) for outcome in fresh]
+        with bus.lock:
+            for child in list(loop.children.values()):
+                child.guard.abandon(child)
+            for outcome, preview in zip(fresh, shown, strict=True):
+                loop.reported.add(outcome.message_id or outcome.call_id)
+                self._publisher.result(loop, outcome, preview)
+
+    def end(self, loop: Loop) -> None:
+        """An agent ended by itself: what it was to be warned of is dropped, its histories stay."""
+        with bus.lock:
+            for text in self.detector.pending(loop.key):
+                self._publisher.warned(loop, "dropped", text)
+            if loop.announced:
+                self._publisher.end(loop, LOOP_CAPPED if loop.stopped else "completed", None)
+            self._leave(loop)
+
+    def abandon(self, loop: Loop) -> None:
+        """An agent is over without having said so, since the one that delegated to it went on."""
+        with bus.lock:
+            self._lost(loop)
+            self._leave(loop)
+
+    def settle(self, loop: Loop) -> None:
+        """Give recordings a moment to get on their way to the disk; without the lock."""
+        bus.settle()
+        for recording in loop.recordings:
+            recording.settle()
+
+    def consume_stop_reason(self, run_id: object) -> str | None:
+        """Why this run was stopped, once; None where it was not. Takes the run id, or what the context's `stop_reason` holds."""
+        with bus.lock:
+            if isinstance(run_id, StopReason):
+                return self._reasons.take(run_id.run_id)
+            return self._reasons.take(None if run_id is None else str(run_id))
+
+    def reset(self, thread_id: object = None) -> None:
+        """Forget everything, or every scope and stop reason of one thread."""
+        thread = None if thread_id is None else str(thread_id)
+        with bus.lock:
+            loops = list(self.ids.open_scopes())
+            for key in [key for key in self.detector.scopes if thread in (None, key.thread_id)]:
+                recordings = {recording for loop in loops if loop.key == key for recording in loop.recordings}
+                self._publisher.reset(key, recordings | ({self.recording} if self.recording else set()))
+            self.detector.reset(thread)
+            self._reasons.forget(thread)
+            if thread is None:
+                self._decided.clear()
+                self.ids.forget()
+
+    def close(self) -> None:
+        """Tell the end of all loops that never will, and let the recording go."""
+        with bus.lock:
+            for loop in list(self.ids.open_scopes()):
+                self._lost(loop)
+        if self.recording is not None:
+            self.recording.release()
+
+    def _make(self, invocation: Invocation, prefix: str, context: object, thread: object) -> Loop:
+        return Loop(self, invocation, prefix, context, thread)
+
+    def _announce(self, loop: Loop) -> None:
+        if loop.announced:
+            return
+        agent, graph = self._shape()
+        with bus.lock:
+            if isinstance(loop.parent, Loop):
+                loop.parent.children[loop.prefix] = loop
+            self._publisher.start(loop, agent or _node_of(loop.prefix), graph)
+
+    def _decide_watched(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
+        self._watching = True
+        self._announce(loop)
+        calls = tuple(map(self._redactor.call, calls))
+        said = said._replace(text=self._redactor.preview(said.text).content if said.text else None)
+        text = None
+        with bus.lock:
+            loop.reported.clear()
+            decision = self._publisher.batch(loop, calls, said)
+            if decision is not None:
+                loop.stopped = decision.action == "hard_stop"
+                if loop.stopped:
+                    text = self._stop(loop, stop_text(decision, _names(calls)))
+                elif decision.action == "warn":
+                    self._publisher.warned(loop, "queued", warning_text(decision, _names(calls)))
+        self.settle(loop)
+        return text
+
+    def _stop(self, loop: Loop, text: str) -> str:
+        with bus.lock:
+            self._reasons.put(loop.key.run_id, LOOP_CAPPED, loop.key.thread_id)
+        if loop.parent is None or loop.context is not loop.parent.context:
+            stamp(loop.context, "stop_reason", StopReason(LOOP_CAPPED, loop.key.run_id))
+        return text
+
+    def _bury(self, loop: Loop) -> None:
+        """Tell the end of runs whose model call failed, once their thread has begun another one."""
+        with bus.lock:
+            for old in self._failed:
+                same_thread = old.key.thread_id == loop.key.thread_id != NO_THREAD
+                if old.failure and same_thread and old.invocation is not loop.invocation:
+                    self._lost(old)
+            self._failed = [old for old in self._failed if old.failure]
+
+    def _lost(self, loop: Loop) -> None:
+        if loop.announced:
+            self._publisher.end(loop, "error" if loop.failure else "unknown", loop.failure)
+        loop.failure = None
+
+    def _leave(self, loop: Loop) -> None:
+        for child in list(loop.children.values()):
+            child.guard.abandon(child)
+        if isinstance(loop.parent, Loop):
+            loop.parent.children.pop(loop.prefix, None)
+        self.ids.end(loop)
+
+
+def _names(calls: Iterable[Call]) -> tuple[str, ...]:
+    return tuple([call.name for call in calls if call.name])
+
+
+def _node_of(prefix: str) -> str | None:
+    """The node that an unnamed sub-agent runs in, which is often named after it."""
+    parts = [part for part in prefix.split("|") if not part.isdigit()]
+    node = parts[-1].partition(":")[0] if parts else ""
+    return node if node not in ("", "tools") else None

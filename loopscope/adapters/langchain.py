@@ -1,0 +1,227 @@
+"""The middleware for `langchain.agents.create_agent`: framework in, effects out.
+
+It reads messages and `Runtime` here and leaves everything else to the guard. List it last among an agent's middlewares: `after_model` hooks run
+from last to first, so it sees the model's answer before any other hook has changed it or stopped to ask somebody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Self
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langgraph.errors import GraphBubbleUp
+
+from loopscope.adapters import graph_shape
+from loopscope.adapters.facts import calls_of, error_type_of, model_of, since_last_ai, text_of, usage_of
+from loopscope.adapters.guard import Guard
+from loopscope.adapters.loops import Loop, Outcome, Said
+from loopscope.adapters.messages import newest_ai, stopped, warning_message
+from loopscope.adapters.recorded import Recording
+from loopscope.engine.events import Call
+from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.recording import preview
+from loopscope.recording.redaction import Redactor
+
+__all__ = ["LoopDetectionMiddleware"]
+
+_MODEL_NODE = "model"
+"""How `create_agent` names the node that calls the model."""
+
+
+class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Stops an agent that loops, and warns its model before.
+
+    The thresholds have DeerFlow's names and order; what is not given is `policy`'s, or the default.
+
+    Args:
+        warn_threshold: equal batches in the window that warn the model (3).
+        hard_limit: equal batches in the window that stop the run (5).
+        window_size: batches of one agent loop that are remembered (20).
+        max_tracked_threads: agent loops that are remembered (100).
+        tool_freq_warn: calls of one tool that warn the model (30).
+        tool_freq_hard_limit: calls of one tool that stop the run (50).
+        tool_freq_overrides: other frequency limits by tool: `{"bash": (50, 100)}` or `{"bash": {"warn": 50, "hard_limit": 100}}`.
+        policy: a whole policy instead of single thresholds, or below them.
+        record: file to which the runs are recorded; `{pid}` in its name is this process. It never disturbs a run.
+        redact: regular expressions of further secrets that must not reach the recording.
+
+    Raises:
+        PolicyError: with every value that breaks a rule.
+    """
+
+    def __init__(
+        self,
+        warn_threshold: int | None = None,
+        hard_limit: int | None = None,
+        window_size: int | None = None,
+        max_tracked_threads: int | None = None,
+        tool_freq_warn: int | None = None,
+        tool_freq_hard_limit: int | None = None,
+        tool_freq_overrides: Mapping[str, Any] | None = None,
+        *,
+        policy: Policy | None = None,
+        record: str | PathLike[str] | None = None,
+        redact: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        thresholds = {
+            "warn_threshold": warn_threshold,
+            "hard_limit": hard_limit,
+            "window_size": window_size,
+            "max_tracked_threads": max_tracked_threads,
+            "tool_freq_warn": tool_freq_warn,
+            "tool_freq_hard_limit": tool_freq_hard_limit,
+            "tool_freq_overrides": tool_freq_overrides,
+        }
+        given = {name: value for name, value in thresholds.items() if value is not None}
+        base = DEFAULT if policy is None else policy
+        whole = base.with_(**given) if given else base
+        redactor = Redactor(redact)
+        recording = None if record is None else Recording.open(record, whole)
+        self._guard = Guard(whole, recording, redactor, graph_shape.current)
+
+    @classmethod
+    def from_config(
+        cls, config: object, *, record: str | PathLike[str] | None = None, redact: Sequence[str] = ()
+    ) -> Self:
+        """A middleware from DeerFlow's `loop_detection` section, as a mapping or as the object that DeerFlow makes of it.
+
+        `enabled` is accepted; whether to use the middleware at all is for the application to decide.
+
+        Raises:
+            PolicyError: with every unknown name and every value that breaks a rule.
+        """
+        return cls(policy=Policy.parse(_plain_config(config)), record=record, redact=redact)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._guard.policy
+
+    def consume_stop_reason(self, run_id: object) -> str | None:
+        """`"loop_capped"`, once, where this run was stopped; None otherwise.
+
+        Args:
+            run_id: the run's id as the caller gave it, or the value that the stop left in the context's `stop_reason`.
+        """
+        return self._guard.consume_stop_reason(run_id)
+
+    def reset(self, thread_id: object = None) -> None:
+        """Forget all, or everything of one thread: histories, warnings that wait, stop reasons that nobody read."""
+        self._guard.reset(thread_id)
+
+    def close(self) -> None:
+        """End the recording, if there is one, and wait a moment until it is on disk. Detection goes on."""
+        self._guard.close()
+
+    def before_agent(self, state: Any, runtime: Any) -> None:  # noqa: ARG002 - the hook's signature
+        """An invocation begins; nothing is changed."""
+        self._guard.begin(runtime)
+
+    async def abefore_agent(self, state: Any, runtime: Any) -> None:
+        """As `before_agent`."""
+        self.before_agent(state, runtime)
+
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Account the model's newest message; without its calls where they go too far."""
+        messages = state["messages"]
+        message, behind = (messages[-1], ()) if messages and type(messages[-1]) is AIMessage else newest_ai(messages)
+        if message is None:
+            return None
+        guard, info, asked = self._guard, runtime.execution_info, message.tool_calls
+        if len(asked) == 1:
+            call = asked[0]
+            calls: tuple[Call, ...] = (Call(call.get("id"), call["name"], call["args"]),)
+        else:
+            calls = calls_of(message)
+        text = guard.decide(guard.ids.find(runtime), calls, None if info is None else info.task_id, _said, message)
+        if text is None:
+            return None
+        # Only an agent with structured output and no tool at all would go on by itself.
+        return {"messages": stopped(message, behind, text), "jump_to": "end"}
+
+    async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """As `after_model`."""
+        return self.after_model(state, runtime)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Tell the model what waits for it, in this request alone."""
+        loop, texts, request = self._prepare(request)
+        try:
+            return handler(request)
+        except BaseException as error:
+            self._guard.failed(loop, texts, error, paused=isinstance(error, GraphBubbleUp))
+            raise
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """As `wrap_model_call`; a cancelled request gives its warnings back too."""
+        loop, texts, request = self._prepare(request)
+        try:
+            return await handler(request)
+        except BaseException as error:
+            self._guard.failed(loop, texts, error, paused=isinstance(error, GraphBubbleUp))
+            raise
+
+    def after_agent(self, state: Any, runtime: Any) -> None:
+        """The invocation ended: what is left to report is reported, what is left to say is dropped."""
+        guard = self._guard
+        loop = guard.ids.find(runtime)
+        if guard.watching:
+            guard.report(loop, _outcomes(state["messages"]))
+        guard.end(loop)
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> None:
+        """As `after_agent`."""
+        self.after_agent(state, runtime)
+
+    def _prepare(self, request: ModelRequest[Any]) -> tuple[Loop, tuple[str, ...], ModelRequest[Any]]:
+        guard = self._guard
+        loop = guard.ids.find(request.runtime)
+        if guard.watching:
+            guard.report(loop, _outcomes(request.messages))
+        texts = guard.take(loop)
+        if texts:
+            request = request.override(messages=[*request.messages, warning_message(texts)])
+        return loop, texts, request
+
+
+def _said(message: AIMessage) -> Said:
+    return Said(message.id, _MODEL_NODE, text_of(message), usage_of(message), model_of(message))
+
+
+def _outcomes(messages: Sequence[AnyMessage]) -> Iterable[Outcome]:
+    return [_outcome(message) for message in since_last_ai(messages)]
+
+
+def _outcome(message: ToolMessage) -> Outcome:
+    text = preview.text_of(message.content)
+    error_type = error_type_of(message, text)
+    return Outcome(message.id, message.tool_call_id, message.name, message.status == "error", text, error_type)
+
+
+def _plain_config(config: object) -> dict[str, Any]:
+    """The settings as plain data; of an object only those that a policy knows."""
+    if isinstance(config, Mapping):
+        plain = dict(config)
+    else:
+        known = Policy.__struct_fields__
+        plain = {name: getattr(config, name) for name in known if hasattr(config, name)}
+    overrides = plain.get("tool_freq_overrides")
+    if isinstance(overrides, Mapping):
+        plain["tool_freq_overrides"] = {tool: _plain_limits(limits) for tool, limits in overrides.items()}
+    elif overrides is None:
+        plain.pop("tool_freq_overrides", None)
+    return plain
+
+
+def _plain_limits(limits: object) -> object:
+    if hasattr(limits, "warn") and hasattr(limits, "hard_limit"):
+        return {"warn": limits.warn, "hard_limit": limits.hard_limit}
+    return limits

@@ -1,0 +1,66 @@
+"""One agent loop as the guard keeps it, and what an adapter tells of it: what the model said, what became of its calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from loopscope.adapters.scope_id import Invocation, Scope
+from loopscope.engine.events import Usage
+
+if TYPE_CHECKING:
+    from loopscope.adapters.guard import Guard
+    from loopscope.adapters.recorded import Recording
+
+__all__ = ["Loop", "Outcome", "Said"]
+
+
+class Said(NamedTuple):
+    """What an AI message holds beside its calls."""
+
+    message_id: str | None = None
+    node: str | None = None
+    """The node of the agent's graph that called the model."""
+    text: str | None = None
+    usage: Usage | None = None
+    model: str | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of one call."""
+
+    message_id: str | None
+    """Tells two results of one call id apart; None where the framework gives messages no id."""
+    call_id: str | None
+    name: str | None
+    failed: bool
+    content: object
+    error_type: str | None = None
+
+
+class Loop(Scope):
+    """One agent loop within one invocation."""
+
+    __slots__ = ("announced", "children", "failure", "guard", "recordings", "reported", "stopped")
+
+    def __init__(self, guard: Guard, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
+        super().__init__(invocation, prefix, context, thread)
+        self.guard = guard
+        self.announced = False
+        """Its `run_start` was published, its `run_end` was not."""
+        self.stopped = False
+        """Its newest batch was rejected."""
+        self.failure: str | None = None
+        """The error of its newest model call, which a retry further out may yet make good."""
+        self.reported: set[str | None] = set()
+        """The results since the newest AI message that were published."""
+        self.children: dict[str, Loop] = {}
+        """The loops that it delegated to and that have not ended."""
+        self.recordings: tuple[Recording, ...] = ()
+
+    def entered(self) -> None:
+        """A recording of a loop is one of everything that it delegates, whoever guards that."""
+        outer = self.parent.recordings if isinstance(self.parent, Loop) else ()
+        own = self.guard.recording
+        self.recordings = outer if own is None or own in outer else (*outer, own)
+        if self.recordings:
+            self.guard.watch()

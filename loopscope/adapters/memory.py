@@ -1,0 +1,74 @@
+"""Bounded memories of the middleware: decisions that a re-executed node must get again, and stop reasons nobody has read.
+
+Apart from what the engine remembers: these belong to the framework's way of running things, and no recording needs them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple, Self
+
+__all__ = ["Decided", "StopReason", "StopReasons"]
+
+
+class Decided(dict[str, "str | None"]):
+    """The text that took the place of a task's calls, None where they ran, by task id; the newest `limit` at least.
+
+    A plain dict, since it is read and written once per batch; it lets go of half at a time.
+    """
+
+    __slots__ = ("limit",)
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+        """Tasks that are remembered in any case; there are never more than twice as many."""
+
+    def forget_oldest(self) -> None:
+        """Keep the newest half."""
+        for task_id in list(self)[: -self.limit]:
+            self.pop(task_id, None)
+
+
+class StopReason(str):
+    """A stop reason that knows its run, so that a caller who named no run can ask for it."""
+
+    __slots__ = ("run_id",)
+    run_id: str | None
+
+    def __new__(cls, reason: str, run_id: str | None) -> Self:
+        made = super().__new__(cls, reason)
+        made.run_id = run_id
+        return made
+
+
+class _Reason(NamedTuple):
+    reason: str
+    thread_id: str | None
+
+
+class StopReasons:
+    """Why runs were stopped, until somebody reads it."""
+
+    __slots__ = ("_limit", "_reasons")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._reasons: OrderedDict[str | None, _Reason] = OrderedDict()
+
+    def put(self, run_id: str | None, reason: str, thread_id: str | None) -> None:
+        """Keep the reason of this run; the oldest of too many is forgotten."""
+        self._reasons[run_id] = _Reason(reason, thread_id)
+        self._reasons.move_to_end(run_id)
+        while len(self._reasons) > self._limit:
+            self._reasons.popitem(last=False)
+
+    def take(self, run_id: str | None) -> str | None:
+        """The reason of this run, once."""
+        found = self._reasons.pop(run_id, None)
+        return found.reason if found is not None else None
+
+    def forget(self, thread_id: str | None = None) -> None:
+        """Forget all reasons, or those of one thread."""
+        for run_id in [run for run, known in self._reasons.items() if thread_id in (None, known.thread_id)]:
+            del self._reasons[run_id]
