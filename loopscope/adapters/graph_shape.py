@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from loopscope.engine.events import Graph, GraphEdge, GraphNode
 
-__all__ = ["Shape", "current"]
+__all__ = ["Shape", "current", "has_node"]
 
 _UNNAMED = "LangGraph"
 _KEPT = 32
@@ -39,7 +39,7 @@ _known: OrderedDict[int, tuple[weakref.ref[Any], Shape]] = OrderedDict()
 def current() -> Shape:
     """The shape of the graph whose node is running; nothing where it cannot be reached. Never raises."""
     try:
-        nodes = get_config()["configurable"]["__pregel_call"].keywords["schedule_task"].__self__.nodes
+        nodes = _nodes()
         known = _known.get(id(nodes))
         graph = known[0]() if known is not None else None
         if known is None or graph is None or graph.nodes is not nodes:
@@ -47,6 +47,19 @@ def current() -> Shape:
         return known[1]
     except Exception:  # noqa: BLE001 - none of this is promised by LangGraph
         return _NOTHING
+
+
+def has_node(name: str) -> bool:
+    """Whether the graph whose node is running has a node of this name; False where it cannot be reached."""
+    try:
+        return name in _nodes()
+    except Exception:  # noqa: BLE001 - as above
+        return False
+
+
+def _nodes() -> dict[str, Any]:
+    nodes: dict[str, Any] = get_config()["configurable"]["__pregel_call"].keywords["schedule_task"].__self__.nodes
+    return nodes
 
 
 def _look(nodes: dict[str, Any]) -> Shape:

@@ -7,7 +7,7 @@ from giving a `seq` to queueing the event, and feeds every event to the engine f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from loopscope.adapters.context import stamp
 from loopscope.adapters.loops import Loop, Outcome, Said
@@ -24,7 +24,7 @@ from loopscope.recording.redaction import Redactor
 
 __all__ = ["LOOP_CAPPED", "Guard", "Shape"]
 
-LOOP_CAPPED = "loop_capped"
+LOOP_CAPPED: Final = "loop_capped"
 """The stop reason of a run that was stopped for looping: DeerFlow's word."""
 _UNREAD_REASONS = 1_000
 _REMEMBERED_TASKS = 2_000

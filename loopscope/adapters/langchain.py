@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
-from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, hook_config
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
 
@@ -28,7 +28,8 @@ from loopscope.recording.redaction import Redactor
 __all__ = ["LoopDetectionMiddleware"]
 
 _MODEL_NODE = "model"
-"""How `create_agent` names the node that calls the model."""
+_TOOLS_NODE = "tools"
+"""How `create_agent` names the nodes that call the model and the tools."""
 
 
 class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -125,6 +126,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         """As `before_agent`."""
         self.before_agent(state, runtime)
 
+    @hook_config(can_jump_to=["end"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Account the model's newest message; without its calls where they go too far."""
         messages = state["messages"]
@@ -140,9 +142,13 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         text = guard.decide(guard.ids.find(runtime), calls, None if info is None else info.task_id, _said, message)
         if text is None:
             return None
-        # Only an agent with structured output and no tool at all would go on by itself.
-        return {"messages": stopped(message, behind, text), "jump_to": "end"}
+        update: dict[str, Any] = {"messages": stopped(message, behind, text)}
+        if not graph_shape.has_node(_TOOLS_NODE):
+            # An agent without tools asks again until its answer fits the schema: it does not end by itself.
+            update["jump_to"] = "end"
+        return update
 
+    @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """As `after_model`."""
         return self.after_model(state, runtime)

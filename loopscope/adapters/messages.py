@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
 
 __all__ = ["WARNING_NAME", "newest_ai", "stopped", "warning_message", "without_calls"]
 
@@ -61,7 +69,7 @@ def without_calls(message: M, text: str) -> M:
     return message.model_copy(update=changes)
 
 
-def stopped(message: AIMessage, behind: Sequence[AnyMessage], text: str) -> list[AnyMessage]:
+def stopped(message: AIMessage, behind: Sequence[AnyMessage], text: str) -> list[BaseMessage]:
     """What a stop writes to the messages: the AI message replaced, its own tool messages behind it removed."""
     calls = {call.get("id") for call in (*message.tool_calls, *message.invalid_tool_calls)}
     gone = [

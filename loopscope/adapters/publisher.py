@@ -94,7 +94,10 @@ class Publisher:
         ))  # fmt: skip
 
     def end(
-        self, loop: Loop, status: Literal["completed", "loop_capped", "error", "cancelled", "unknown"], reason: str | None
+        self,
+        loop: Loop,
+        status: Literal["completed", "loop_capped", "error", "cancelled", "unknown"],
+        reason: str | None,
     ) -> None:
         """This invocation of the loop is over."""
         loop.announced = False

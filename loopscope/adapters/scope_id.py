@@ -28,7 +28,7 @@ _RUNS_PER_THREAD = 4
 class Run:
     """A base id, over all the invocations that interrupts cut one run into."""
 
-    __slots__ = ("generated", "id", "keys", "open", "thread_id")
+    __slots__ = ("_repeated", "generated", "id", "keys", "open", "thread_id")
 
     def __init__(self, run_id: str | None, thread_id: str, *, generated: bool = False) -> None:
         self.id = run_id
@@ -39,6 +39,14 @@ class Run:
         """The agent loops that have begun and not ended, by namespace prefix; "" is the top level."""
         self.open = True
         """The agent at the top level has not ended."""
+        self._repeated: dict[str, int] = {}
+
+    def delegation(self, prefix: str) -> str:
+        """The run id of an agent loop that begins within this run: fresh for each delegation."""
+        if _has_task(prefix):
+            return f"{self.id}/{prefix}"
+        number = self._repeated[prefix] = self._repeated.get(prefix, 0) + 1
+        return f"{self.id}/{prefix}" if number == 1 else f"{self.id}/{prefix}#{number}"
 
 
 class Invocation:
@@ -200,7 +208,7 @@ class ScopeIds(Generic[S]):
             invocation.run = Run(place.run_id, place.thread_id)  # type: ignore[arg-type]  # text or None
             self._remember(invocation.run)
         scope = self._make(invocation, prefix, place.context, place.thread)
-        _identify(scope, place)
+        _identify(scope, place, begins=begins)
         if not begins:
             scope.resumed = True
             scope.resume_of = self._resume_of(scope, place)
@@ -247,7 +255,7 @@ class ScopeIds(Generic[S]):
         named = place.run_id
         for run in runs:
             key = run.keys.get(place.prefix) if place.prefix else None
-            if key is not None and named in (ABSENT, run.id, key.run_id):
+            if key is not None and (_has_task(place.prefix) or not begins) and named in (ABSENT, run.id, key.run_id):
                 return run
         for run in runs:
             # A sub-agent that begins first of all was delegated to before an interrupt, unless the top level is no agent.
@@ -299,21 +307,35 @@ def _place(runtime: Any) -> _Place:
     )
 
 
-def _identify(scope: Scope, place: _Place) -> None:
+def _identify(scope: Scope, place: _Place, *, begins: bool) -> None:
     """Give a scope its key, and the key of the loop that delegated to it."""
     run, prefix = scope.invocation.run, scope.prefix
     if not prefix:
         scope.key = ScopeKey(place.thread_id, run.id)
         return
-    known = run.keys.get(prefix)
     scope.parent, scope.parent_key = _parent(scope.invocation, prefix)
+    known = run.keys.get(prefix)
+    if not begins and known is not None and known.thread_id == place.thread_id:
+        scope.key = known
+        return
+    own = _own_run_id(scope)
+    scope.key = ScopeKey(place.thread_id, run.delegation(prefix) if own is None else own)
+
+
+def _own_run_id(scope: Scope) -> str | None:
+    """The run id that whoever delegated gave to this loop alone, in a context that is not the one around it."""
+    parent, run = scope.parent, scope.invocation.run
+    inherited = scope.invocation.context if parent is None else parent.context
     own = run_id_in(scope.context)
-    inherited = scope.invocation.context if scope.parent is None else scope.parent.context
-    if own is ABSENT or own in (None, run.id, scope.parent_key.run_id, run_id_in(inherited)):
-        own = None
-    elif scope.context is inherited and (known is None or known.run_id != own):
-        own = None
-    scope.key = ScopeKey(place.thread_id, f"{run.id}/{prefix}" if own is None else str(own))
+    if scope.context is inherited or not isinstance(own, str):
+        return None
+    around = (run.id, run_id_in(inherited), None if scope.parent_key is None else scope.parent_key.run_id)
+    return None if own in around else own
+
+
+def _has_task(prefix: str) -> bool:
+    """Whether the namespace names the task that delegates; it does not where the sub-agent keeps checkpoints of its own."""
+    return ":" in prefix.rpartition("|")[2] or prefix.rpartition("|")[2].isdigit()
 
 
 def _parent(invocation: Invocation, prefix: str) -> tuple[Scope | None, ScopeKey]:
