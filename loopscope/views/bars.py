@@ -11,6 +11,7 @@ from loopscope.views.model import Line, Span, Style
 __all__ = ["WARN_TICK", "bar"]
 
 FULL, WARN_TICK, HARD_TICK, PASSED_TICK = "█", "┊", "┃", "╋"
+_TICKS: dict[Style, Style] = {"bar_warn": "tick_warn", "bar_stop": "tick_stop"}
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
@@ -34,6 +35,5 @@ def bar(count: float, warn: float, hard: float, width: int, style: Style) -> Lin
     end = Span(HARD_TICK, "bar_stop" if count >= hard else "dim")
     if tick >= room:
         return (Span(cells, style), end)
-    passed = count >= warn
-    middle = Span(PASSED_TICK if passed else WARN_TICK, "bar_warn" if passed else "dim")
+    middle = Span(PASSED_TICK, _TICKS.get(style, "dim")) if count >= warn else Span(WARN_TICK, "dim")
     return (Span(cells[:tick], style), middle, Span(cells[tick + 1 :], style), end)

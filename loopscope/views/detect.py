@@ -161,10 +161,10 @@ def say(count: Count) -> list[tuple[str, Style]]:
     found = count.distance
     said: list[tuple[str, Style]] = []
     if found.warn is not None:
-        said.append((f"{GLYPH['warn']} {_fire(found.warn, unit, count)}", "warn"))
+        said.append((f"{GLYPH['warn']} {_fire(found.warn, unit, count)}", "bar_warn"))
     if found.stop is not None:
         again = " again" if count.count >= count.hard else ""
-        said.append((f"{GLYPH['stop']} {_fire(found.stop, '' if said else unit, count)}{again}", "stop"))
+        said.append((f"{GLYPH['stop']} {_fire(found.stop, '' if said else unit, count)}{again}", "bar_stop"))
     return said or [(f"{GLYPH['new']} {_never(count)}", "ok")]
 
 

@@ -9,12 +9,14 @@ from loopscope.views.cells import cell_len
 
 from loopscope.views.model import Line, Span, Style
 
-__all__ = ["GLYPH", "LEGEND", "STYLE", "WORST", "in_ascii", "line_in_ascii"]
+__all__ = ["GLYPH", "LEGEND", "STYLE", "TONE", "WORST", "in_ascii", "line_in_ascii"]
 
 GLYPH = {"new": "·", "repeat": "=", "warn": "▲", "stop": "■", "ahead": "░"}
 """By the state of a batch on the timeline; `ahead` is after the cursor."""
 STYLE: dict[str, Style] = {"new": "ok", "repeat": "repeat", "warn": "warn", "stop": "stop", "ahead": "ahead"}
-LEGEND: Line = tuple(Span(f"{glyph}{state}  ", STYLE[state] if state != "stop" else "bar_stop") for state, glyph in GLYPH.items())
+TONE: dict[str, Style] = {**STYLE, "warn": "bar_warn", "stop": "bar_stop"}
+"""The same colours for what is only coloured: glyphs, counts and bars, neither reversed nor underlined."""
+LEGEND: Line = tuple(Span(f"{glyph}{state}  ", TONE[state]) for state, glyph in GLYPH.items())
 WORST = {"pass": "new", "warn": "warn", "hard_stop": "stop"}
 """The state that shows the worst decision of a scope."""
 

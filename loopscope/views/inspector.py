@@ -23,7 +23,7 @@ __all__ = ["batch_lines", "body", "height", "lines"]
 
 CALLS = 50
 """Calls of one batch that are drawn."""
-ARGUMENT_LINES, RESULT_LINES, SIGHTINGS = 12, 4, 40
+ARGUMENT_LINES, RESULT_LINES, SIGHTINGS = 12, 4, 24
 _FIELD = 11
 """Cells before the value of a field: `   key      `."""
 _TEXT = 2000
@@ -162,10 +162,16 @@ def _result(session: Session, result: Result | None, position: int, width: int) 
 
 
 def _sightings(session: Session, number: int, width: int) -> list[Line]:
-    """Every batch of the scope with this hash; each leads there."""
+    """Every batch of the scope with this hash, the nearest ones where there are many; each leads there."""
     numbers = session.sightings(number)
-    shown = numbers[-SIGHTINGS:]
-    parts: list[Line] = [(Span(f"#{n}", "title" if n == number else "text", link=0 if n == number else n),) for n in shown]
-    if len(numbers) > len(shown):
-        parts.insert(0, (Span(f"… {len(numbers) - len(shown):,} earlier", "dim"),))
+    here = numbers.index(number)
+    before, after = numbers[max(0, here - SIGHTINGS) : here], numbers[here + 1 : here + 1 + SIGHTINGS // 2]
+    parts: list[Line] = [(Span(f"#{n}", link=n),) for n in before]
+    if here > len(before):
+        parts.insert(0, (Span(f"… {here - len(before):,} earlier", "dim"),))
+    parts.append((Span(f"#{number}", "title"),))
+    parts.extend((Span(f"#{n}", "dim", link=n),) for n in after)
+    left = len(numbers) - here - 1 - len(after)
+    if left:
+        parts.append((Span(f"… {left:,} later", "dim"),))
     return flow([(Span(" seen ", "dim"), *parts[0]), *parts[1:]], width, indent=6, gap=1)

@@ -13,10 +13,11 @@ from loopscope.views.cells import cell_len, set_cell_size
 __all__ = ["Line", "Mark", "Span", "Style", "clip", "crop", "fit", "line_width", "link_at", "marked", "plain", "spread"]
 
 Style: TypeAlias = Literal[
-    "text", "dim", "title", "key", "ok", "repeat", "warn", "stop", "ahead", "bar_ok", "bar_repeat", "bar_warn", "bar_stop"
-]
+    "text", "dim", "title", "key", "ok", "repeat", "warn", "stop", "ahead", "bar_ok", "bar_repeat", "bar_warn", "bar_stop",
+    "tick_warn", "tick_stop",
+]  # fmt: skip
 """What a span means. `title` heads a section, `key` is a key to press, `bar_…` fills a bar: the same colours, but never
-reversed or underlined as the words are."""
+reversed or underlined as the words are; `tick_…` is a line across such a bar."""
 Mark: TypeAlias = Literal["", "strong", "cursor"]
 """What is laid over a style: `strong` for what moved at this step, `cursor` for the column or row that is selected."""
 ELLIPSIS = "…"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from loopscope.recording.inert import inert
 from loopscope.session.scopes import ScopeInfo
 from loopscope.session.session import Lane, Session
-from loopscope.views.glyphs import GLYPH, STYLE, WORST
+from loopscope.views.glyphs import GLYPH, TONE, WORST
 from loopscope.views.model import Line, Span, Style, clip, crop, fit, marked
 
-__all__ = ["Row", "body", "height", "lines", "rows"]
+__all__ = ["Row", "body", "draw", "height", "lines", "rows"]
 
 _SEVERITY = ("pass", "warn", "hard_stop")
 _COUNT = 6
@@ -96,9 +97,14 @@ def _branches(infos: list[ScopeInfo]) -> list[str]:
     return found[::-1]
 
 
-def body(session: Session, width: int, chosen: int | None = None) -> list[Line]:
-    """The whole tree as lines; the lane has a pointer, the row that the keys have chosen is marked."""
-    return [_line(row, session.lane, width, marked_row=position == chosen) for position, row in enumerate(rows(session))]
+def draw(found: Sequence[Row], lane: Lane | None, width: int, chosen: int | None = None) -> list[Line]:
+    """Rows as lines: the lane has a pointer, the row that the keys have chosen is marked."""
+    return [_line(row, lane, width, marked_row=position == chosen) for position, row in enumerate(found)]
+
+
+def body(session: Session, width: int) -> list[Line]:
+    """The whole tree as lines."""
+    return draw(rows(session), session.lane, width)
 
 
 def height(session: Session, width: int) -> int:  # noqa: ARG001 - a view
@@ -108,7 +114,7 @@ def height(session: Session, width: int) -> int:  # noqa: ARG001 - a view
 
 def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
     """Some lines of the tree."""
-    return [_line(row, session.lane, width, marked_row=False) for row in rows(session)[first : first + count]]
+    return draw(rows(session)[first : first + count], session.lane, width)
 
 
 def _line(row: Row, lane: Lane | None, width: int, *, marked_row: bool) -> Line:
@@ -122,7 +128,7 @@ def _line(row: Row, lane: Lane | None, width: int, *, marked_row: bool) -> Line:
     line: Line = (
         Span("▶" if here else " ", "key"),
         Span(row.branches, "dim"),
-        Span(GLYPH[state], "dim" if row.evicted else STYLE[state]),
+        Span(GLYPH[state], "dim" if row.evicted else TONE[state]),
         Span(f" {label}", tone, "strong" if here else ""),
         Span(count, "dim"),
     )

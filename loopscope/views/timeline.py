@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
-from loopscope.views.glyphs import GLYPH, LEGEND, STYLE
+from loopscope.views.glyphs import GLYPH, LEGEND, STYLE, TONE
 from loopscope.views.model import Line, Mark, Span, Style, fit, line_width, spread
 
 __all__ = ["HEIGHT", "Page", "height", "lines", "number_at", "page"]
@@ -21,7 +21,7 @@ HEIGHT = 5
 """Ruler, letters, counts, states and the legend."""
 LABELS = 7
 """Cells before the first batch."""
-_WIDE = 110
+_WIDE = 106
 _MANY = "+"
 """Stands for a letter or a count that its column is too narrow for."""
 
@@ -76,28 +76,16 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
         text = "no batch with calls" if session.lane is None else "this scope has made no calls"
         return [(Span(text, "dim"),)][first : first + count]
     rows = [session.row(number) for number in shown.shown]
+    states = [row.state if row.n <= session.cursor else "ahead" for row in rows]
+    tones = [TONE[state] for state in states]
     strip = [
         _ruler(shown, rows),
-        _row("hash", shown, [letter_name(row.letter) for row in rows], [_tone(row, session.cursor) for row in rows]),
-        _row("count", shown, [str(row.decision.hash_count) for row in rows], [_quiet(row, session.cursor) for row in rows]),
-        _row("state", shown, [GLYPH[_state(row, session.cursor)] for row in rows], [_tone(row, session.cursor) for row in rows]),
+        _row("hash", shown, [letter_name(row.letter) for row in rows], [STYLE[state] for state in states]),
+        _row("count", shown, [str(row.decision.hash_count) for row in rows], tones),
+        _row("state", shown, [GLYPH[state] for state in states], tones),
         _legend(shown, width),
     ]
     return strip[first : first + count]
-
-
-def _state(row: Row, cursor: int) -> str:
-    return row.state if row.n <= cursor else "ahead"
-
-
-def _tone(row: Row, cursor: int) -> Style:
-    return STYLE[_state(row, cursor)]
-
-
-def _quiet(row: Row, cursor: int) -> Style:
-    """The tone of a count: as its state, but a stop is not reversed thrice."""
-    tone = _tone(row, cursor)
-    return "bar_stop" if tone == "stop" else tone
 
 
 def _row(label: str, shown: Page, texts: list[str], tones: list[Style]) -> Line:

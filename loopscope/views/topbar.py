@@ -18,22 +18,27 @@ _SETTINGS = (
     "warn_threshold", "hard_limit", "window_size", "max_tracked_threads", "tool_freq_warn", "tool_freq_hard_limit",
     "tool_freq_overrides", "identity", "identity_fields",
 )  # fmt: skip
-_ROOMY = 110
+_ROOMY = 140
 """Columns from which on each part has its label."""
+_NAMES = 20
+"""Cells that source and scope need at least to be worth their labels."""
 _GAP = "   "
 
 
 def scope_name(thread_id: str | None, run_id: str | None) -> str:
-    """A scope as `thread/run`, without its run where it has none."""
-    thread = inert(thread_id) if thread_id is not None else "-"
-    return f"{thread}/{inert(run_id)}" if run_id is not None else thread
+    """A scope as `thread/run`; `-` stands for what it does not have."""
+    return f"{_name(thread_id)}/{_name(run_id)}"
+
+
+def _name(value: str | None) -> str:
+    return "-" if value is None else inert(value)
 
 
 def lane_name(lane: Lane | None) -> str:
     """What the timeline shows, in a few words."""
     if lane is None:
         return "all scopes"
-    return f"thread {scope_name(lane.thread_id, None)}" if lane.whole_thread else scope_name(lane.thread_id, lane.run_id)
+    return f"thread {_name(lane.thread_id)}" if lane.whole_thread else scope_name(lane.thread_id, lane.run_id)
 
 
 def elapsed(session: Session, number: int) -> float | None:
@@ -96,10 +101,14 @@ def _front(session: Session, room: int, *, roomy: bool) -> list[Line]:
     if roomy:
         parts.append((Span("loopscope", "title"),))
         room -= len("loopscope") + len(_GAP)
-    labels = len("REPLAY ") + len(_GAP) + (len("scope ") if roomy else 0) + len(_GAP)
-    source, scope = _share(inert(session.source), lane_name(session.lane), max(0, room - labels))
-    parts.append((Span("REPLAY ", "dim"), Span(source, "title")))
-    parts.append((Span("scope ", "dim"), Span(scope)) if roomy else (Span(scope),))
+    mode = "REPLAY "
+    labels = len(mode) + len(_GAP) + (len("scope ") if roomy else 0) + len(_GAP)
+    if room - labels < _NAMES:
+        mode, labels = "", labels - len(mode)
+    source, scope = _share(inert(PurePath(session.source).name or session.source), lane_name(session.lane), room - labels)
+    parts.append((Span(mode, "dim"), Span(source, "title")))
+    if room - labels >= _NAMES // 2:
+        parts.append((Span("scope ", "dim"), Span(scope)) if roomy else (Span(scope),))
     return parts
 
 

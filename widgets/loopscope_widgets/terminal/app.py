@@ -1,0 +1,81 @@
+"""The application: themes, colour or none, glyphs or ASCII, the command palette. What is debugged is the screen's business."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+
+from loopscope.errors import UsageError
+from loopscope.session.session import Session
+from loopscope_widgets.terminal.keymap import GLOBAL
+from loopscope_widgets.terminal.panes.base import ASCII
+from loopscope_widgets.terminal.screens.debug import DebugScreen
+from loopscope_widgets.terminal.theme import DARK, LIGHT, THEMES
+
+__all__ = ["LoopscopeApp"]
+
+_SHORT = {"dark": DARK.name, "light": LIGHT.name}
+
+
+class LoopscopeApp(App[None]):
+    """The debugger on one session; arguments as for `loopscope_widgets.terminal.run`."""
+
+    CSS_PATH = "app.tcss"
+    TITLE = "loopscope"
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(
+        self, session: Session, *, theme: str | None = None, ascii_only: bool = False, no_color: bool = False
+    ) -> None:
+        with _environment(no_color=no_color):
+            super().__init__()
+        self.session = session
+        for own in THEMES:
+            self.register_theme(own)
+        self.theme = self._named(theme or "dark")
+        self.set_class(ascii_only, ASCII)
+
+    def _named(self, theme: str) -> str:
+        """The theme of this name. Without colours it must be one of RGB values: grey made of ANSI colours is black on black."""
+        name = _SHORT.get(theme, theme)
+        if name not in self.available_themes:
+            known = ", ".join(["dark", "light", *self.available_themes])
+            raise UsageError(f"there is no theme {theme!r}: there are {known}")
+        return DARK.name if self.no_color and self.available_themes[name].ansi else name
+
+    def get_default_screen(self) -> Screen[None]:
+        """The debugger is the first screen: a bare one before it would only be drawn over."""
+        return DebugScreen(self.session)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""
+        if isinstance(screen, DebugScreen):
+            for key in GLOBAL:
+                yield SystemCommand(key.help.capitalize(), f"key {key.shown}", partial(screen.run_action, key.action))
+        for own in THEMES:
+            title = f"Theme {own.name}"
+            yield SystemCommand(title, "draw in these colours", partial(setattr, self, "theme", own.name))
+        yield SystemCommand("Themes", "choose among all themes", self.action_change_theme)
+        yield SystemCommand("Screenshot", "save a picture of the screen (SVG)", partial(self.set_timer, 0.1, self.deliver_screenshot))
+
+    def action_help_quit(self) -> None:
+        """ctrl+c does not end a debugger by accident."""
+        self.notify("q quits", markup=False, timeout=3)
+
+
+@contextmanager
+def _environment(*, no_color: bool) -> Iterator[None]:
+    """NO_COLOR as Textual reads it, once, when an application is made."""
+    before = os.environ.get("NO_COLOR")
+    if no_color and before is None:
+        os.environ["NO_COLOR"] = "1"
+    try:
+        yield
+    finally:
+        if no_color and before is None:
+            del os.environ["NO_COLOR"]

@@ -1,0 +1,96 @@
+"""The views that are always on the screen: the bar at the top, the timeline, the tabs of a narrow screen and the line of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.events import Click
+from textual.message import Message
+
+from loopscope.session.session import Session
+from loopscope.views import timeline, topbar
+from loopscope.views.model import Line, Span, line_width
+from loopscope_widgets.terminal.keymap import GLOBAL
+from loopscope_widgets.terminal.panes.base import Follow, LinePane, LineView, safe_title
+
+__all__ = ["KeyLine", "Tabs", "TimelineStrip", "TopBar"]
+
+
+class TopBar(LineView):
+    """What is looked at, and the verdict at the cursor."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(lambda width, height: topbar.lines(session, 0, height, width), id="top")
+
+
+class TimelineStrip(LineView):
+    """The strip of batches; a click puts the cursor there."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(lambda width, height: timeline.lines(session, 0, height, width), id="timeline")
+        self.session = session
+
+    def on_mount(self) -> None:
+        """Its border, where it has one."""
+        self.border_title = safe_title(self, "Timeline")
+
+    def on_click(self, event: Click) -> None:
+        """Seek."""
+        offset = event.get_content_offset(self)
+        number = timeline.number_at(self.session, self.size.width, offset.x) if offset is not None else None
+        if number is not None:
+            self.post_message(Follow(number))
+
+
+class Tabs(LineView):
+    """The names of the panes, where only one has room."""
+
+    class Chosen(Message):
+        """A tab was clicked."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
+
+    def __init__(self, panes: Sequence[LinePane]) -> None:
+        super().__init__(self._tabs, id="tabs")
+        self.panes = panes
+        self.current = 1
+
+    def _tabs(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line, cut by the widget
+        spans: list[Span] = []
+        for pane in self.panes:
+            name = f"{pane.number} {pane.name}"
+            here = pane.number == self.current
+            spans.append(Span(f"[{name}]" if here else f" {name} ", "title" if here else "dim", link=pane.number))
+            spans.append(Span(" "))
+        return [tuple(spans)]
+
+    def on_click(self, event: Click) -> None:
+        """Show the pane."""
+        if number := self.link(event):
+            self.post_message(self.Chosen(number))
+
+
+class KeyLine(LineView):
+    """The keys that one needs first; a click is the key."""
+
+    KEYS = tuple(key for key in GLOBAL if key.footer)
+
+    def __init__(self) -> None:
+        super().__init__(self._keys, id="keys")
+
+    def _keys(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line
+        """As many keys as have room; those of help and quit, the last two, always have."""
+        entries: list[Line] = [
+            (Span(key.footer_keys, "key", link=place), Span(f" {key.footer}  ", "dim", link=place))
+            for place, key in enumerate(self.KEYS, 1)
+        ]
+        while len(entries) > 2 and sum(map(line_width, entries)) > width:  # noqa: PLR2004 - help and quit
+            del entries[-3]
+        return [(Span(" "), *(span for entry in entries for span in entry))]
+
+    async def on_click(self, event: Click) -> None:
+        """Do what the key does."""
+        if position := self.link(event):
+            await self.screen.run_action(self.KEYS[position - 1].action)

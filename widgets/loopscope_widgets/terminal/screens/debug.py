@@ -1,0 +1,224 @@
+"""The debugger's screen: it lays the panes out, moves the session as keys and clicks ask, and says why where it cannot."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.events import DescendantFocus
+from textual.message import Message
+from textual.screen import Screen
+from textual.timer import Timer
+
+from loopscope.engine.explain import Explanation
+from loopscope.session.session import Session
+from loopscope.views import moves, why
+from loopscope.views.goto import Target
+from loopscope.views.model import Line
+from loopscope_widgets.terminal.keymap import GLOBAL, bindings
+from loopscope_widgets.terminal.panes.base import Follow, LinePane, tell
+from loopscope_widgets.terminal.panes.inspect import DetectPane, InspectPane
+from loopscope_widgets.terminal.panes.scopes import ScopesPane
+from loopscope_widgets.terminal.panes.strip import KeyLine, Tabs, TimelineStrip, TopBar
+from loopscope_widgets.terminal.screens.help import lines as help_lines
+from loopscope_widgets.terminal.screens.reader import Changed, Reader
+
+__all__ = ["DebugScreen"]
+
+_REST = 0.15
+"""Seconds that the cursor must rest before the nearest settings are looked for."""
+
+
+class DebugScreen(Screen[None]):
+    """One session with its panes."""
+
+    AUTO_FOCUS = ""
+    BINDINGS = bindings(GLOBAL)
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual's own declaration
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-short"), (32, "-tall")]  # noqa: RUF012
+
+    class Explained(Message):
+        """A worker has found the nearest settings of a batch."""
+
+        def __init__(self, explanation: Explanation) -> None:
+            super().__init__()
+            self.explanation = explanation
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.top = TopBar(session)
+        self.strip = TimelineStrip(session)
+        self.inspect = InspectPane(session)
+        self.panes: tuple[LinePane, ...] = (ScopesPane(session), DetectPane(session), self.inspect)
+        self.tabs = Tabs(self.panes)
+        self._searching = False
+        self._rest: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """Bar, strip, tabs where they are needed, panes, keys."""
+        yield self.top
+        yield self.strip
+        yield self.tabs
+        with Horizontal(id="panes"):
+            yield from self.panes
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Detect has the focus: it answers how far the run is from being stopped."""
+        self.show_pane(2)
+        self._look_for_nearest()
+        self.call_after_refresh(self._say_where)
+
+    def _say_where(self) -> None:
+        tell(self, moves.opened(self.session))
+
+    def moved(self) -> None:
+        """The session has changed: draw everything anew, at the cost of what is visible."""
+        self.inspect.explanation = None
+        for view in (self.top, self.strip, *self.panes):
+            view.show()
+        self._look_for_nearest()
+
+    def _look_for_nearest(self) -> None:
+        """Look for the nearest settings once the cursor rests: on a long scope that takes more than a frame."""
+        if self._rest is not None:
+            self._rest.stop()
+        if self.session.cursor:
+            self._rest = self.set_timer(_REST, self._search)
+
+    def _search(self) -> None:
+        """One search at a time: a thread cannot be stopped, so the next one waits for it."""
+        if not self._searching:
+            self._searching = True
+            self.run_worker(partial(self._explain, self.session.cursor), thread=True, group="why")
+
+    def _explain(self, number: int) -> None:
+        """Runs in a worker's thread; only its message touches the screen."""
+        self.post_message(self.Explained(self.session.explain(number)))
+
+    def on_debug_screen_explained(self, event: Explained) -> None:
+        """The nearest settings are there: show them, if the cursor is still where they belong."""
+        self._searching = False
+        if event.explanation.batch != self.session.cursor:
+            self._search()
+            return
+        self.inspect.keep(event.explanation)
+        if self.app.screen is not self:
+            self.app.screen.post_message(Changed())
+
+    def _did(self, reason: str | None) -> None:
+        """A move was made, or could not be made and tells why."""
+        if reason is None:
+            self.moved()
+        else:
+            tell(self, reason, problem=True)
+
+    def action_step(self, by: int) -> None:
+        """One batch, or several."""
+        self._did(moves.step(self.session, by))
+
+    def action_decision(self, direction: int) -> None:
+        """The next or the previous warning or stop."""
+        self._did(moves.decision(self.session, direction))
+
+    def action_first(self) -> None:
+        """The first batch."""
+        self._did(moves.edge(self.session, -1))
+
+    def action_last(self) -> None:
+        """The last batch."""
+        self._did(moves.edge(self.session, 1))
+
+    def action_parent(self) -> None:
+        """The scope above."""
+        self._did(moves.parent(self.session))
+
+    def action_child(self) -> None:
+        """The scope below."""
+        self._did(moves.child(self.session))
+
+    def on_follow(self, event: Follow) -> None:
+        """A reference to a batch was followed, or a column of the strip clicked."""
+        self._seek(event.number)
+
+    def _seek(self, number: int | None) -> None:
+        if number is not None:
+            self.session.seek(number)
+            self.moved()
+
+    def on_scopes_pane_chosen(self, event: ScopesPane.Chosen) -> None:
+        """A scope was chosen in the tree."""
+        self._did(moves.show(self.session, event.lane))
+
+    def action_goto(self) -> None:
+        """Ask where to go."""
+        from loopscope_widgets.terminal.screens.ask import GoTo  # noqa: PLC0415 - loaded when it is asked for
+
+        self.app.push_screen(GoTo(self.session), self._go)
+
+    def _go(self, target: Target | None) -> None:
+        if target is not None:
+            target.go(self.session)
+            self.moved()
+
+    def action_why(self) -> None:
+        """The whole explanation in a window."""
+        if not self.session.cursor:
+            tell(self, "nothing to explain: there is no batch with calls", problem=True)
+            return
+        self.app.push_screen(Reader(f"Why #{self.session.cursor}", self._why), self._seek)
+
+    def _why(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - the window scrolls
+        whole = self.inspect.explanation
+        found = whole or self.session.explain(search=False)
+        return why.body(found, len(self.session), width, searching=whole is None)
+
+    def action_help(self) -> None:
+        """All keys and glyphs."""
+        self.app.push_screen(Reader("Keys", help_lines))
+
+    def show_pane(self, number: int) -> None:
+        """Focus a pane; on a narrow screen, or zoomed, it is the one that is shown."""
+        self.tabs.current = number
+        for pane in self.panes:
+            pane.set_class(pane.number == number, "-shown")
+        self.panes[number - 1].focus()
+        self.tabs.show()
+
+    def action_pane(self, number: int) -> None:
+        """Focus a pane."""
+        self.show_pane(number)
+
+    def action_next_pane(self, by: int) -> None:
+        """The pane beside this one."""
+        self.show_pane((self.tabs.current - 1 + by) % len(self.panes) + 1)
+
+    def on_tabs_chosen(self, event: Tabs.Chosen) -> None:
+        """A tab was clicked."""
+        self.show_pane(event.number)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """A click focuses a pane too. The event is late where keys are fast: what has the focus now counts."""
+        pane = self.focused
+        if pane is event.widget and isinstance(pane, LinePane) and pane.number != self.tabs.current:
+            self.show_pane(pane.number)
+
+    def action_zoom(self) -> None:
+        """The focused pane alone, and back."""
+        self.toggle_class("-zoomed")
+
+    def action_back(self) -> None:
+        """Leave the zoom."""
+        if self.has_class("-zoomed"):
+            self.remove_class("-zoomed")
+        else:
+            tell(self, "nothing is open in front; q quits")
+
+    def action_leave(self) -> None:
+        """Leave the zoom, else the debugger."""
+        if self.has_class("-zoomed"):
+            self.remove_class("-zoomed")
+        else:
+            self.app.exit()
