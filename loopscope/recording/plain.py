@@ -7,7 +7,7 @@ Apart since it must never fail: arguments of live tools hold sets, NaN, numpy nu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -23,15 +23,22 @@ _BITS = 13_000
 _ROOM = 64_000_000
 
 
-def plain(value: object, room: int = _ROOM, longest: int = _ROOM) -> Any:
+def plain(
+    value: object, room: int = _ROOM, longest: int = _ROOM, clean: Callable[[str, int], str] | None = None
+) -> Any:
     """The value as dicts with text keys, lists, text, finite numbers, booleans and None. Never raises an Exception.
 
     Args:
         value: anything.
         room: about how many characters to keep in all; what comes after is `…`.
         longest: the most characters to keep of any one text.
+        clean: given each text and how much of it to keep, gives back what to put in its place.
     """
-    return _Plain(room, longest).of(value, 0)
+    return _Plain(room, longest, clean or _beginning).of(value, 0)
+
+
+def _beginning(text: str, limit: int) -> str:
+    return well_formed(text[:limit])
 
 
 def well_formed(text: str) -> str:
@@ -46,11 +53,12 @@ def well_formed(text: str) -> str:
 class _Plain:
     """One conversion: what room is left, and which containers it is inside of."""
 
-    __slots__ = ("_inside", "_longest", "_room")
+    __slots__ = ("_clean", "_inside", "_longest", "_room")
 
-    def __init__(self, room: int, longest: int) -> None:
+    def __init__(self, room: int, longest: int, clean: Callable[[str, int], str]) -> None:
         self._room = room
         self._longest = longest
+        self._clean = clean
         self._inside: set[int] = set()
 
     def of(self, value: object, depth: int) -> Any:
@@ -107,8 +115,8 @@ class _Plain:
         most = max(0, min(self._longest, self._room))
         self._room -= len(text)
         if len(text) > most:
-            return f"{well_formed(text[:most])}{MORE}({len(text):,} characters)"
-        return well_formed(text)
+            return f"{self._clean(text, most)}{MORE}({len(text):,} characters)"
+        return self._clean(text, most)
 
 
 def _fields(struct: Struct) -> list[tuple[object, object]]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from loopscope.engine.identity import dumps
 from loopscope.recording.plain import plain
 
-__all__ = ["PREVIEW", "Preview", "digest", "preview", "text_of"]
+__all__ = ["PREVIEW", "Preview", "digest", "preview", "text_of", "whole"]
 
 PREVIEW = 2_000
 """Characters of a result's text that are recorded unless the recorder is told otherwise (SPEC §5)."""
@@ -36,8 +36,13 @@ def preview(content: object, limit: int = PREVIEW) -> Preview:
         limit: the most characters of text to keep.
     """
     text = text_of(content)
+    return Preview(text[:limit], *whole(text))
+
+
+def whole(text: str) -> tuple[int, str]:
+    """Size and digest of a whole text, as `Preview` has them."""
     data = _utf8(text)
-    return Preview(text[:limit], len(data), _digest(data))
+    return len(data), _digest(data)
 
 
 def text_of(content: object) -> str:
