@@ -1,7 +1,7 @@
 """A bar that shows a count on its way to its two limits.
 
-Eighths of a cell are drawn with block characters, so that one more call of fifty can be seen. The warn tick is thin, the hard
-tick is heavy and closes the bar, a tick that the count has passed is crossed.
+Eighths of a cell are drawn with block characters, so that one more call of fifty can be seen. The warn tick is thin,
+the hard tick is heavy and closes the bar, a tick that the count has passed is crossed.
 """
 
 from __future__ import annotations

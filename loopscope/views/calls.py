@@ -81,11 +81,13 @@ def call_label(call: Call, policy: Policy) -> str:
 
 
 def tool_names(names: tuple[str, ...]) -> str:
-    """The tools of a batch, each once: `search ×3, open`."""
+    """The tools of a batch, each once: `search x3, open`."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
-    shown = [inert(name, _LONGEST) + (f" ×{count}" if count > 1 else "") for name, count in list(counts.items())[:_MOST]]
+    shown = [
+        inert(name, _LONGEST) + (f" x{count}" if count > 1 else "") for name, count in list(counts.items())[:_MOST]
+    ]
     return ", ".join(shown) or "(no name)"
 
 

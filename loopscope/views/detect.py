@@ -1,4 +1,4 @@
-"""Detect: each layer's counts against its two limits, how far the next verdict is, the warnings, and what the scope has spent."""
+"""Detect: counts against their limits, the distance to the next verdict, the warnings, and what the scope has spent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
 from loopscope.views.topbar import scope_name
 from loopscope.views.words import amount, in_words, money, plural, span_of_time, times
 
-__all__ = ["Count", "Data", "body", "data", "height", "lines", "say"]
+__all__ = ["Data", "Gauge", "body", "data", "height", "lines", "say"]
 
 ROWS, FEW = 10, 4
 """Rows of a layer, and how many there may be with what came only once; what is left is summed up in one line."""
@@ -33,7 +33,7 @@ _WORD = {"warn": "WARN", "hard_stop": "STOP"}
 _BARS: dict[str, Style] = {"new": "bar_ok", "repeat": "bar_repeat", "warn": "bar_warn", "stop": "bar_stop"}
 
 
-class Count(NamedTuple):
+class Gauge(NamedTuple):
     """One row: a hash, or a tool, with its count against the limits."""
 
     name: str
@@ -42,7 +42,7 @@ class Count(NamedTuple):
     """The whole hash, or the tool's name as it is recorded."""
     label: str
     """Text to draw."""
-    count: int
+    value: int
     warn: int
     hard: int
     distance: Distance
@@ -59,9 +59,9 @@ class Count(NamedTuple):
     @property
     def state(self) -> str:
         """By the count alone: `stop`, `warn`, `repeat`, `new`."""
-        if self.count >= self.hard:
+        if self.value >= self.hard:
             return "stop"
-        return "warn" if self.count >= self.warn else "repeat" if self.count > 1 else "new"
+        return "warn" if self.value >= self.warn else "repeat" if self.value > 1 else "new"
 
 
 class Data(NamedTuple):
@@ -69,11 +69,11 @@ class Data(NamedTuple):
 
     view: ScopeView
     row: Row
-    repeats: tuple[Count, ...]
+    repeats: tuple[Gauge, ...]
     """Most counted first, then the newest."""
     more_repeats: int
     """Hashes in the window that are not among `repeats`."""
-    tools: tuple[Count, ...]
+    tools: tuple[Gauge, ...]
     more_tools: int
     warnings: tuple[WarningRecord, ...]
     spent: Spent
@@ -84,19 +84,20 @@ def data(session: Session) -> Data | None:
     if not session.cursor:
         return None
     row, view = session.row(session.cursor), session.state
-    scope = view.scope
+    scope, policy = view.scope, view.policy
     if scope is None:
         return Data(view, row, (), 0, (), 0, (), view.spent)
-    policy, calls = view.policy, scope.states["tool_frequency"]
+    hashes, calls = scope.hashes, scope.states["tool_frequency"]
     newest = _newest(session, row, max(policy.window_size, policy.frequency_window))
-    repeats = _top(scope.hashes.counts, scope.hashes.items, row.hash)
+    counter = _Counter(session, policy, scope, row, newest)
+    repeats = _top(hashes.counts, hashes.items, row.hash)
     tools = _top(calls.counts, calls.items, row.names[0] if row.names else None)
     return Data(
         view,
         row,
-        tuple(_repeat(session, scope, policy, row, digest, newest[True, digest]) for digest in repeats),
-        len(scope.hashes.counts) - len(repeats),
-        tuple(_tool(scope, policy, row, tool, newest[False, tool]) for tool in tools),
+        tuple(map(counter.repeat, repeats)),
+        len(hashes.counts) - len(repeats),
+        tuple(map(counter.tool, tools)),
         len(calls.counts) - len(tools),
         tuple(view.warnings),
         view.spent,
@@ -124,38 +125,49 @@ def _newest(session: Session, row: Row, reach: int) -> dict[tuple[bool, str], in
     return found
 
 
-def _repeat(session: Session, scope: ScopeState, policy: Policy, row: Row, digest: str, latest: int) -> Count:
-    other = session.row(latest)
-    return Count(
-        name=letter_name(other.letter),
-        subject=digest,
-        label=batch_label(session, latest),
-        count=scope.hashes.counts[digest],
-        warn=policy.warn_threshold,
-        hard=policy.hard_limit,
-        distance=distance.of_batch(policy, scope, digest, other.names),
-        moved=digest == row.hash,
-        latest=latest,
-    )
+class _Counter(NamedTuple):
+    """What the rows of both layers are made from."""
+
+    session: Session
+    policy: Policy
+    scope: ScopeState
+    row: Row
+    newest: dict[tuple[bool, str], int]
+
+    def repeat(self, digest: str) -> Gauge:
+        """The row of a hash."""
+        latest = self.newest[True, digest]
+        other = self.session.row(latest)
+        return Gauge(
+            name=letter_name(other.letter),
+            subject=digest,
+            label=batch_label(self.session, latest),
+            value=self.scope.hashes.counts[digest],
+            warn=self.policy.warn_threshold,
+            hard=self.policy.hard_limit,
+            distance=distance.of_batch(self.policy, self.scope, digest, other.names),
+            moved=digest == self.row.hash,
+            latest=latest,
+        )
+
+    def tool(self, tool: str) -> Gauge:
+        """The row of a tool."""
+        limits = self.policy.frequency_limits(tool)
+        own = f"  own limits {limits.warn}/{limits.hard_limit}" if tool in self.policy.tool_freq_overrides else ""
+        return Gauge(
+            name="",
+            subject=tool,
+            label=inert(tool) + own,
+            value=self.scope.states["tool_frequency"].counts[tool],
+            warn=limits.warn,
+            hard=limits.hard_limit,
+            distance=distance.of_tool(self.policy, self.scope, tool),
+            moved=tool in self.row.names,
+            latest=self.newest[False, tool],
+        )
 
 
-def _tool(scope: ScopeState, policy: Policy, row: Row, tool: str, latest: int) -> Count:
-    limits = policy.frequency_limits(tool)
-    own = f"  own limits {limits.warn}/{limits.hard_limit}" if tool in policy.tool_freq_overrides else ""
-    return Count(
-        name="",
-        subject=tool,
-        label=inert(tool) + own,
-        count=scope.states["tool_frequency"].counts[tool],
-        warn=limits.warn,
-        hard=limits.hard_limit,
-        distance=distance.of_tool(policy, scope, tool),
-        moved=tool in row.names,
-        latest=latest,
-    )
-
-
-def say(count: Count) -> list[tuple[str, Style]]:
+def say(count: Gauge) -> list[tuple[str, Style]]:
     """The distance to fire in words: `▲ one more identical batch = WARN`, `■ three more = STOP`."""
     unit = "identical batch" if count.name else "call"
     found = count.distance
@@ -163,12 +175,12 @@ def say(count: Count) -> list[tuple[str, Style]]:
     if found.warn is not None:
         said.append((f"{GLYPH['warn']} {_fire(found.warn, unit, count)}", "bar_warn"))
     if found.stop is not None:
-        again = " again" if count.count >= count.hard else ""
+        again = " again" if count.value >= count.hard else ""
         said.append((f"{GLYPH['stop']} {_fire(found.stop, '' if said else unit, count)}{again}", "bar_stop"))
     return said or [(f"{GLYPH['new']} {_never(count)}", "ok")]
 
 
-def _fire(fire: Fire, unit: str, count: Count) -> str:
+def _fire(fire: Fire, unit: str, count: Gauge) -> str:
     more = f"{in_words(fire.more)} more"
     if unit:
         more += f" {unit}" if fire.more == 1 else f" {plural(2, unit)[2:]}"
@@ -176,10 +188,10 @@ def _fire(fire: Fire, unit: str, count: Count) -> str:
     return f"{more} = {_WORD[fire.decision.action]}{by}"
 
 
-def _never(count: Count) -> str:
+def _never(count: Gauge) -> str:
     if count.distance.further:
         return f"further than {distance.FURTHEST:,} more"
-    return f"never: window_size is below {'hard_limit' if count.count >= count.warn else 'warn_threshold'}"
+    return f"never: window_size is below {'hard_limit' if count.value >= count.warn else 'warn_threshold'}"
 
 
 def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
@@ -251,7 +263,7 @@ def _layer(found: Data, layer: str, width: int) -> list[Line]:
     return result
 
 
-def _row(found: Data, count: Count, width: int) -> Line:
+def _row(found: Data, count: Gauge, width: int) -> Line:
     """Name, label, bar, count and a note; the bar gives way first, then the note's words."""
     note = _note(found, count, roomy=width >= _ROOMY)
     room = width - len(" A  ") - _COUNT - (_NOTE if width >= _ROOMY else _SHORT_NOTE)
@@ -259,14 +271,14 @@ def _row(found: Data, count: Count, width: int) -> Line:
     label = fit(f"{count.name} {count.label}" if count.name else count.label, max(4, room - bar_width + 2))
     line: Line = (
         Span(f" {label} ", link=count.latest),
-        *bar(count.count, count.warn, count.hard, bar_width, _BARS[count.state]),
-        Span(f"{count.count:>{_COUNT - 1},} "),
+        *bar(count.value, count.warn, count.hard, bar_width, _BARS[count.state]),
+        Span(f"{count.value:>{_COUNT - 1},} "),
         *note,
     )
     return crop(marked(line, "strong") if count.moved else line, width)
 
 
-def _note(found: Data, count: Count, *, roomy: bool) -> Line:
+def _note(found: Data, count: Gauge, *, roomy: bool) -> Line:
     """State in a glyph, the warning that was given, and the distance to what comes next."""
     state = count.state
     if state == "stop":
@@ -278,7 +290,7 @@ def _note(found: Data, count: Count, *, roomy: bool) -> Line:
     return (Span(f"{GLYPH[state]} ", STYLE[state]), Span(words, "dim"))
 
 
-def _far(count: Count, *, roomy: bool) -> str:
+def _far(count: Gauge, *, roomy: bool) -> str:
     fire = count.distance.warn or count.distance.stop
     if fire is None:
         return "far" if count.distance.further else "never"

@@ -1,7 +1,7 @@
 """How far a scope is from being warned and stopped: asked of the engine, never computed beside it.
 
-A detector that holds this one scope is fed the same batch (or one more call of a tool) until it fires. So windows, marks and any
-layer count here as they do in production.
+A detector that holds this one scope is fed the same batch (or one more call of a tool) until it fires. So windows,
+marks and any layer count here as they do in production.
 """
 
 from __future__ import annotations
@@ -66,7 +66,11 @@ def _run(policy: Policy, scope: ScopeState, digests: list[str], names: tuple[str
     detector.restore(_alone(policy, scope))
     key = scope.key
     batch = Batch(
-        seq=0, ts=None, thread_id=key.thread_id, run_id=key.run_id, calls=tuple(Call(None, name, None) for name in names)
+        seq=0,
+        ts=None,
+        thread_id=key.thread_id,
+        run_id=key.run_id,
+        calls=tuple(Call(None, name, None) for name in names),
     )
     warn: Fire | None = None
     for more, digest in enumerate(digests, 1):
@@ -81,4 +85,4 @@ def _run(policy: Policy, scope: ScopeState, digests: list[str], names: tuple[str
 def _alone(policy: Policy, scope: ScopeState) -> Snapshot:
     layers = {rule.layer: rule.dump(scope.states[rule.layer]) for rule in scope.rules}
     saved = ScopeSnapshot(scope.key.thread_id, scope.key.run_id, layers, (), Spent())
-    return Snapshot(SNAPSHOT_VERSION, 0, False, policy.to_dict(), (), (saved,), ())  # noqa: FBT003 - assume_delivery
+    return Snapshot(SNAPSHOT_VERSION, 0, False, policy.to_dict(), (), (saved,), ())

@@ -6,7 +6,6 @@ Colour only repeats what a glyph says. All are one cell wide, so that swapping t
 from __future__ import annotations
 
 from loopscope.views.cells import cell_len
-
 from loopscope.views.model import Line, Span, Style
 
 __all__ = ["GLYPH", "LEGEND", "STYLE", "TONE", "WORST", "in_ascii", "line_in_ascii"]
@@ -20,14 +19,9 @@ LEGEND: Line = tuple(Span(f"{glyph}{state}  ", TONE[state]) for state, glyph in 
 WORST = {"pass": "new", "warn": "warn", "hard_stop": "stop"}
 """The state that shows the worst decision of a scope."""
 
-_ASCII = str.maketrans(
-    {
-        **{"·": ".", "▲": "!", "■": "X", "░": "#", "▼": "v", "▶": ">", "●": "*", "○": "o", "≠": "~"},
-        **{"█": "#", "▉": "#", "▊": "#", "▋": "#", "▌": "-", "▍": "-", "▎": "-", "▏": "-"},
-        **{"┊": ":", "┃": "|", "╋": "+", "│": "|", "─": "-", "├": "|", "└": "`"},
-        **{"…": "~", "×": "x", "→": ">", "←": "<", "↑": "^", "↓": "v", "‹": "<", "›": ">", "—": "-", "–": "-"},
-    }
-)
+_OURS = "·▲■░▼▶█▉▊▋▌▍▎▏┊┃╋│─├└…→←↑↓"
+_THEIRS = ".!X#v>####----:|+|-|`~><^v"
+_ASCII = str.maketrans(_OURS, _THEIRS)
 
 
 def in_ascii(text: str) -> str:

@@ -43,7 +43,7 @@ class Target(NamedTuple):
 
 
 def resolve(session: Session, text: str) -> Target:
-    """Where this text leads to. A number is a batch; letters are a hash of the cursor's scope before they are a scope's name."""
+    """Where this text leads to: a number is a batch; letters are a hash before they are the name of a scope."""
     text = text.strip()
     if not text:
         return Target("a batch 20 · a hash letter A · a time +1:12 · a scope by part of its name")

@@ -30,7 +30,12 @@ _TEXT = 2000
 
 
 def body(
-    session: Session, width: int, explanation: Explanation | None = None, *, searching: bool = False, dense: bool = False
+    session: Session,
+    width: int,
+    explanation: Explanation | None = None,
+    *,
+    searching: bool = False,
+    dense: bool = False,
 ) -> list[Line]:
     """The whole pane; without an explanation the one that needs no search is shown."""
     if not session.cursor:
@@ -60,7 +65,9 @@ def batch_lines(session: Session, width: int) -> list[Line]:
         result.append((Span(" its line is not in the file any more", "warn"),))
     else:
         result.extend(_calls(session, batch, width))
-    result.append(crop((Span(" hash ", "dim"), Span(row.hash), Span("   alias ", "dim"), Span(letter_name(row.letter))), width))
+    result.append(
+        crop((Span(" hash ", "dim"), Span(row.hash), Span("   alias ", "dim"), Span(letter_name(row.letter))), width)
+    )
     result.extend(_sightings(session, number, width))
     return result
 
@@ -158,7 +165,9 @@ def _result(session: Session, result: Result | None, position: int, width: int) 
     yield _field("result", (*status, Span(size(whole)), *kind, *old), width)
     shown = inert_lines(result.content.strip("\n"), _TEXT)
     if shown != [""]:
-        yield from ((Span(span.text, "dim"),) for (span,) in _limited([f"     {line}" for line in shown], width, RESULT_LINES))
+        yield from (
+            (Span(span.text, "dim"),) for (span,) in _limited([f"     {line}" for line in shown], width, RESULT_LINES)
+        )
 
 
 def _sightings(session: Session, number: int, width: int) -> list[Line]:

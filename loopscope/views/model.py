@@ -1,7 +1,7 @@
 """Lines, spans and their styles: the one language between presenters and those who draw.
 
-A style is a meaning ("warn"), never a colour, so that themes, plain text and HTML can each say it in their own way. Widths are
-terminal cells, as wide characters take two.
+A style is a meaning ("warn"), never a colour, so that themes, plain text and HTML can each say it in their own way.
+Widths are terminal cells, as wide characters take two.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from loopscope.views.cells import cell_len, set_cell_size
 __all__ = ["Line", "Mark", "Span", "Style", "clip", "crop", "fit", "line_width", "link_at", "marked", "plain", "spread"]
 
 Style: TypeAlias = Literal[
-    "text", "dim", "title", "key", "ok", "repeat", "warn", "stop", "ahead", "bar_ok", "bar_repeat", "bar_warn", "bar_stop",
-    "tick_warn", "tick_stop",
+    "text", "dim", "title", "key", "ok", "repeat", "warn", "stop", "ahead",
+    "bar_ok", "bar_repeat", "bar_warn", "bar_stop", "tick_warn", "tick_stop",
 ]  # fmt: skip
 """What a span means. `title` heads a section, `key` is a key to press, `bar_…` fills a bar: the same colours, but never
 reversed or underlined as the words are; `tick_…` is a line across such a bar."""

@@ -89,7 +89,7 @@ def parent(session: Session) -> str | None:
 
 
 def child(session: Session) -> str | None:
-    """Show the child scope on the way to the cursor, else the one that is nearest to it; the reason where there is none."""
+    """Show the child on the way to the cursor, else the one nearest to it; the reason where there is none."""
     lane = session.lane
     if lane is None:
         return "there is no scope"

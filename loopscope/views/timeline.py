@@ -1,7 +1,8 @@
 """The timeline: every batch of the lane as a column of letter, count and state, in pages around the cursor.
 
-Letters stand for hashes, so that A B A B is seen as a word. What lies after the cursor shows that it is there, not what became
-of it. Past the width of the screen a page moves in halves, so that the strip stands still while the cursor walks over it.
+Letters stand for hashes, so that A B A B is seen as a word. What lies after the cursor shows that it is there, not
+what became of it. Past the width of the screen a page moves in halves, so that the strip stands still while the
+cursor walks over it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Page(NamedTuple):
     """Of the whole lane."""
     first: int
     """Position in `numbers` of the first column."""
-    count: int
-    """Columns."""
+    columns: int
+    """How many of them."""
     cell: int
     """Cells of one column."""
     cursor: int
@@ -43,7 +44,7 @@ class Page(NamedTuple):
     @property
     def shown(self) -> Sequence[int]:
         """The numbers of the visible batches."""
-        return self.numbers[self.first : self.first + self.count]
+        return self.numbers[self.first : self.first + self.columns]
 
 
 def page(session: Session, width: int) -> Page:
@@ -61,7 +62,7 @@ def number_at(session: Session, width: int, cell: int) -> int | None:
     """The batch whose column is at this cell of the strip; None beside the columns."""
     shown = page(session, width)
     column = (cell - LABELS) // shown.cell
-    return shown.shown[column] if 0 <= column < shown.count else None
+    return shown.shown[column] if 0 <= column < shown.columns else None
 
 
 def height(session: Session, width: int) -> int:  # noqa: ARG001 - a view
@@ -72,9 +73,10 @@ def height(session: Session, width: int) -> int:  # noqa: ARG001 - a view
 def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
     """The lines of the strip; rows are read for the visible batches alone."""
     shown = page(session, width)
-    if not shown.count:
+    if not shown.columns:
         text = "no batch with calls" if session.lane is None else "this scope has made no calls"
-        return [(Span(text, "dim"),)][first : first + count]
+        nothing: Line = (Span(text, "dim"),)
+        return [nothing][first : first + count]
     rows = [session.row(number) for number in shown.shown]
     states = [row.state if row.n <= session.cursor else "ahead" for row in rows]
     tones = [TONE[state] for state in states]
@@ -94,12 +96,10 @@ def _row(label: str, shown: Page, texts: list[str], tones: list[Style]) -> Line:
     spans = [Span(label.ljust(LABELS), "dim")]
     for position, (text, tone) in enumerate(zip(texts, tones, strict=True), shown.first):
         mark: Mark = "cursor" if position == shown.cursor else ""
-        text = text if len(text) <= glyphs else _MANY * glyphs
-        if shown.cell == 1:
-            spans.append(Span(text, tone, mark))
-            continue
-        spans.append(Span(text, tone, mark))
-        spans.append(Span(" " * (shown.cell - len(text)), "text" if len(text) == shown.cell else "dim"))
+        drawn = text if len(text) <= glyphs else _MANY * glyphs
+        spans.append(Span(drawn, tone, mark))
+        if len(drawn) < shown.cell:
+            spans.append(Span(" " * (shown.cell - len(drawn))))
     return tuple(_joined(spans))
 
 
@@ -116,10 +116,10 @@ def _joined(spans: list[Span]) -> list[Span]:
 
 def _ruler(shown: Page, rows: list[Row]) -> Line:
     """Batch numbers where there is room for them, and the cursor with its own."""
-    width = shown.count * shown.cell
+    width = shown.columns * shown.cell
     cells = [" "] * (width + 8)
     cursor = shown.cursor - shown.first
-    here = f"▼{rows[cursor].n}" if 0 <= cursor < shown.count else ""
+    here = f"▼{rows[cursor].n}" if 0 <= cursor < shown.columns else ""
     start = cursor * shown.cell
     taken = range(start - 1, start + len(here) + 1) if here else range(0)
     free = 0
@@ -148,7 +148,7 @@ def _legend(shown: Page, width: int) -> Line:
     """What the glyphs mean and, where the lane is longer than the page, which part of it is shown."""
     left = (Span(" " * LABELS), *LEGEND)
     numbers = shown.shown
-    if shown.count == len(shown.numbers):
+    if shown.columns == len(shown.numbers):
         return left if line_width(left) <= width else spread(left, (), width)
-    part = f"#{numbers[0]}-#{numbers[-1]}, {shown.count} of {len(shown.numbers):,}"
+    part = f"#{numbers[0]}-#{numbers[-1]}, {shown.columns} of {len(shown.numbers):,}"
     return spread(left, (Span(fit(part, min(len(part), width)), "dim"),), width)

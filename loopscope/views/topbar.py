@@ -105,7 +105,9 @@ def _front(session: Session, room: int, *, roomy: bool) -> list[Line]:
     labels = len(mode) + len(_GAP) + (len("scope ") if roomy else 0) + len(_GAP)
     if room - labels < _NAMES:
         mode, labels = "", labels - len(mode)
-    source, scope = _share(inert(PurePath(session.source).name or session.source), lane_name(session.lane), room - labels)
+    source, scope = _share(
+        inert(PurePath(session.source).name or session.source), lane_name(session.lane), room - labels
+    )
     parts.append((Span(mode, "dim"), Span(source, "title")))
     if room - labels >= _NAMES // 2:
         parts.append((Span("scope ", "dim"), Span(scope)) if roomy else (Span(scope),))

@@ -24,7 +24,9 @@ def body(explanation: Explanation, last: int, width: int, *, searching: bool = F
         searching: its nearest settings are still being looked for.
     """
     title = _TITLES[explanation.decision.action]
-    result: list[Line] = [(Span(title, "title"), Span(clip(f"  {inert(explanation.headline)}", width - len(title)), "dim"))]
+    result: list[Line] = [
+        (Span(title, "title"), Span(clip(f"  {inert(explanation.headline)}", width - len(title)), "dim"))
+    ]
     for number, line in enumerate(explanation.lines, 1):
         margin = f"{number:>2} "
         for piece in wrap(inert(line), max(1, width - len(margin))):

@@ -1,4 +1,4 @@
-"""The application: themes, colour or none, glyphs or ASCII, the command palette. What is debugged is the screen's business."""
+"""The application: themes, colour or none, glyphs or ASCII, the command palette. The rest is the screen's business."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LoopscopeApp(App[None]):
         self.set_class(ascii_only, ASCII)
 
     def _named(self, theme: str) -> str:
-        """The theme of this name. Without colours it must be one of RGB values: grey made of ANSI colours is black on black."""
+        """The theme of this name; without colours one of RGB values, since ANSI colours turn black on black then."""
         name = _SHORT.get(theme, theme)
         if name not in self.available_themes:
             known = ", ".join(["dark", "light", *self.available_themes])
@@ -61,7 +61,9 @@ class LoopscopeApp(App[None]):
             title = f"Theme {own.name}"
             yield SystemCommand(title, "draw in these colours", partial(setattr, self, "theme", own.name))
         yield SystemCommand("Themes", "choose among all themes", self.action_change_theme)
-        yield SystemCommand("Screenshot", "save a picture of the screen (SVG)", partial(self.set_timer, 0.1, self.deliver_screenshot))
+        yield SystemCommand(
+            "Screenshot", "save a picture of the screen (SVG)", partial(self.set_timer, 0.1, self.deliver_screenshot)
+        )
 
     def action_help_quit(self) -> None:
         """ctrl+c does not end a debugger by accident."""

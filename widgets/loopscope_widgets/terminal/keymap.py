@@ -1,14 +1,14 @@
 """Every key of the terminal in one table: bindings, footer, help and the command palette all read it.
 
-One rule: Shift goes back in time, as n and N do in vim and less. Letters are pdb's where pdb has one. Every binding has an id, by
-which a user may give it other keys.
+One rule: Shift goes back in time, as n and N do in vim and less. Letters are pdb's where pdb has one. Every binding
+has an id, by which a user may give it other keys.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 
 __all__ = ["GLOBAL", "LIST", "Key", "bindings"]
 
@@ -33,7 +33,16 @@ class Key(NamedTuple):
 GLOBAL: tuple[Key, ...] = (
     Key("batch.next", "n", "step(1)", "n", "next batch", "Move", "Step", "nN"),
     Key("batch.previous", "N", "step(-1)", "N", "previous batch", "Move"),
-    Key("decision.next", "right_square_bracket", "decision(1)", "]", "next decision: a warning or a stop", "Move", "Decision", "[]"),
+    Key(
+        "decision.next",
+        "right_square_bracket",
+        "decision(1)",
+        "]",
+        "next decision: a warning or a stop",
+        "Move",
+        "Decision",
+        "[]",
+    ),
     Key("decision.previous", "left_square_bracket", "decision(-1)", "[", "previous decision", "Move"),
     Key("batch.first", "g", "first", "g", "first batch", "Move"),
     Key("batch.last", "G", "last", "G", "last batch", "Move"),
@@ -48,7 +57,7 @@ GLOBAL: tuple[Key, ...] = (
     Key("pane.next", "tab", "next_pane(1)", "tab", "next pane", "Scopes and panes", "Pane", "tab"),
     Key("pane.previous", "shift+tab", "next_pane(-1)", "shift+tab", "previous pane", "Scopes and panes"),
     Key("pane.scopes", "1", "pane(1)", "1", "Scopes: threads, runs and sub-agents", "Scopes and panes"),
-    Key("pane.detect", "2", "pane(2)", "2", "Detect: counts, limits and the distance to them", "Scopes and panes"),
+    Key("pane.detect", "2", "pane(2)", "2", "Detect: counts, limits and distances", "Scopes and panes"),
     Key("pane.inspect", "3", "pane(3)", "3", "Inspect: the batch, and why its verdict", "Scopes and panes"),
     Key("pane.zoom", "z", "zoom", "z", "zoom this pane, and back", "Scopes and panes", "Zoom", "z"),
     Key("help", "question_mark,f1", "help", "? F1", "these keys", "Windows", "Keys", "?"),
@@ -66,6 +75,6 @@ LIST: tuple[Key, ...] = (
 )
 
 
-def bindings(keys: tuple[Key, ...]) -> list[Binding]:
+def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
     """The table as Textual takes it."""
     return [Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in keys]

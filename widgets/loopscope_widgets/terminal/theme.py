@@ -1,8 +1,8 @@
 """The colours: two themes of our own, and how a view's styles look in them.
 
-The four state colours keep apart for every kind of colour blindness and have at least 4.5 : 1 of contrast on their background;
-green is not used. The glyph says it first, colour repeats it. Under NO_COLOR everything is grey, so that warnings are underlined
-and stops reversed.
+The four state colours keep apart for every kind of colour blindness and have at least 4.5 : 1 of contrast on their
+background; green is not used. The glyph says it first, colour repeats it. Under NO_COLOR everything is grey, so that
+warnings are underlined and stops reversed.
 """
 
 from __future__ import annotations
@@ -38,10 +38,30 @@ class _Palette(NamedTuple):
 
 
 _DARK = _Palette(
-    "#121212", "#E8EAED", "#8A9096", "#7A7F85", "#9AA0A6", "#56B4E9", "#F0C000", "#FF6A3D", "#33383D", "#3C4043", "#1E1F21"
+    "#121212",
+    "#E8EAED",
+    "#8A9096",
+    "#7A7F85",
+    "#9AA0A6",
+    "#56B4E9",
+    "#F0C000",
+    "#FF6A3D",
+    "#33383D",
+    "#3C4043",
+    "#1E1F21",
 )
 _LIGHT = _Palette(
-    "#FAFAFA", "#202124", "#5F6368", "#6F747A", "#5F6368", "#0072B2", "#9A6700", "#8E0152", "#DDE1E6", "#C4C8CC", "#EFF1F3"
+    "#FAFAFA",
+    "#202124",
+    "#5F6368",
+    "#6F747A",
+    "#5F6368",
+    "#0072B2",
+    "#9A6700",
+    "#8E0152",
+    "#DDE1E6",
+    "#C4C8CC",
+    "#EFF1F3",
 )
 
 

@@ -1,7 +1,8 @@
 """The widgets that draw lines: one that scrolls and takes the focus, and one that does neither.
 
-Both use Textual's line API: a widget asks its presenter for the lines that are visible and for no others, so that a history of a
-hundred thousand rows costs what one of ten does. Text becomes segments with explicit styles and never passes through markup.
+Both use Textual's line API: a widget asks its presenter for the lines that are visible and for no others, so that a
+history of a hundred thousand rows costs what one of ten does. Text becomes segments with explicit styles and never
+passes through markup.
 """
 
 from __future__ import annotations
@@ -149,7 +150,10 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         if len(self._lines) > size.height:
             self._lines = self.content(size.width - 1, size.height)
         self._links = [
-            _Link(y, index, span.link) for y, line in enumerate(self._lines) for index, span in enumerate(line) if span.link
+            _Link(y, index, span.link)
+            for y, line in enumerate(self._lines)
+            for index, span in enumerate(line)
+            if span.link
         ]
         self.virtual_size = Size(size.width, len(self._lines))
         self.refresh()

@@ -1,4 +1,4 @@
-"""The views that are always on the screen: the bar at the top, the timeline, the tabs of a narrow screen and the line of keys."""
+"""What is always on the screen: the bar at the top, the timeline, the tabs of a narrow screen, the line of keys."""
 
 from __future__ import annotations
 

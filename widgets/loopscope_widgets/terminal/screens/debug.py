@@ -1,4 +1,4 @@
-"""The debugger's screen: it lays the panes out, moves the session as keys and clicks ask, and says why where it cannot."""
+"""The debugger's screen: lays the panes out, moves the session as keys and clicks ask, says why where it cannot."""
 
 from __future__ import annotations
 
@@ -77,8 +77,10 @@ class DebugScreen(Screen[None]):
     def moved(self) -> None:
         """The session has changed: draw everything anew, at the cost of what is visible."""
         self.inspect.explanation = None
-        for view in (self.top, self.strip, *self.panes):
-            view.show()
+        self.top.show()
+        self.strip.show()
+        for pane in self.panes:
+            pane.show()
         self._look_for_nearest()
 
     def _look_for_nearest(self) -> None:

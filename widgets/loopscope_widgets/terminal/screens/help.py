@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loopscope.views.cells import cell_len
-from loopscope.views.glyphs import GLYPH, STYLE
+from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Span, crop, fit, line_width
 from loopscope_widgets.terminal.keymap import GLOBAL, LIST, Key
 
@@ -19,7 +19,13 @@ _MEANING = {
     "stop": "the calls are removed, the run ends",
     "ahead": "after the cursor",
 }
-_OTHERS = (("▼", "the cursor"), ("┊", "where the warning is"), ("╋", "the same, passed"), ("┃", "where the stop is"), ("▶", "the scope that is shown"))
+_OTHERS = (
+    ("▼", "the cursor"),
+    ("┊", "where the warning is"),
+    ("╋", "the same, passed"),
+    ("┃", "where the stop is"),
+    ("▶", "the scope that is shown"),
+)
 
 
 def lines(width: int, height: int) -> list[Line]:  # noqa: ARG001 - the pane scrolls
@@ -40,7 +46,10 @@ def lines(width: int, height: int) -> list[Line]:  # noqa: ARG001 - the pane scr
     rows = max(len(left), len(right))
     left += [()] * (rows - len(left))
     right += [()] * (rows - len(right))
-    return [(*crop(a, _COLUMN), Span(" " * (_COLUMN - min(line_width(a), _COLUMN))), *b) for a, b in zip(left, right, strict=True)]
+    return [
+        (*crop(a, _COLUMN), Span(" " * (_COLUMN - min(line_width(a), _COLUMN))), *b)
+        for a, b in zip(left, right, strict=True)
+    ]
 
 
 def _block(name: str, entries: list[tuple[str, str]]) -> list[Line]:
@@ -50,6 +59,7 @@ def _block(name: str, entries: list[tuple[str, str]]) -> list[Line]:
 
 def _glyphs() -> list[Line]:
     states: list[Line] = [
-        (Span(" "), Span(GLYPH[state], STYLE[state]), Span(" " * (_KEYS - 1)), Span(said)) for state, said in _MEANING.items()
+        (Span(" "), Span(GLYPH[state], TONE[state]), Span(" " * (_KEYS - 1)), Span(said))
+        for state, said in _MEANING.items()
     ]
     return states + [(Span(f" {glyph}{' ' * (_KEYS - cell_len(glyph))}", "dim"), Span(said)) for glyph, said in _OTHERS]
