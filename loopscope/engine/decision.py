@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from loopscope.engine.events import Action, ScopeKey
 
@@ -34,6 +34,8 @@ class Decision(Struct, frozen=True, gc=False, tag_field="kind", tag="decision"):
     count: float | None = None
     threshold: float | None = None
     at: Literal["batch", "result"] = "batch"
+    counter: str | UnsetType = UNSET
+    """The counter of a budget; not there for other layers."""
 
     @property
     def scope(self) -> ScopeKey:

@@ -8,17 +8,32 @@ the middle.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
+from loopscope.engine.accounts import Account, Accounts
 from loopscope.engine.decision import Decision
-from loopscope.engine.events import Batch, Control, Event, Header, PolicySet, ScopeKey, Warned
-from loopscope.engine.identity import Identity
+from loopscope.engine.events import (
+    Batch,
+    Control,
+    Event,
+    Header,
+    PolicySet,
+    Result,
+    RunStart,
+    ScopeKey,
+    Warned,
+    Witness,
+)
+from loopscope.engine.identity import Identified, Identity
+from loopscope.engine.joins import Place
 from loopscope.engine.policy import DEFAULT, Policy
-from loopscope.engine.rules import Facts, Finding, Rule, compile_rules
+from loopscope.engine.rules import Facts, Finding, ResultRule, Rule, WitnessRule, compile_rules
 from loopscope.engine.scope import Registry, ScopeState, Spent
 from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
+from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
 
 __all__ = ["Decision", "LoopDetector"]
 
@@ -28,13 +43,22 @@ _NOTHING: tuple[Decision, ...] = ()
 class _Compiled:
     """A policy with what is derived from it once."""
 
-    __slots__ = ("identity", "limit", "policy", "rules")
+    __slots__ = ("budgets", "identity", "keep", "limit", "plain", "policy", "result_rules", "rules", "witness_rules")
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.identity = Identity(policy)
         self.limit = policy.max_tracked_threads
         self.rules: tuple[Rule, ...] = compile_rules(policy)
+        self.result_rules = tuple(rule for rule in self.rules if isinstance(rule, ResultRule))
+        self.witness_rules = tuple(rule for rule in self.rules if isinstance(rule, WitnessRule))
+        cycle = policy.cycle
+        laps = max(cycle.hash.largest, cycle.names.largest) * (cycle.max_period or 0)
+        self.keep = max(policy.window_size, policy.frequency_window, laps) + 1 if policy.looks_at_results else 0
+        """Batches whose results are remembered; 0 where no layer looks at results."""
+        self.budgets = bool(policy.budget)
+        self.plain = not (self.keep or self.budgets or policy.repeat_in_batch.warn)
+        """Only hashes and names are looked at, as under DeerFlow's own policy."""
 
 
 class LoopDetector:
@@ -60,6 +84,7 @@ class LoopDetector:
         self._compiled = self._base
         self._own: OrderedDict[ScopeKey, _Compiled] = OrderedDict()
         self._registry = Registry()
+        self._accounts = Accounts()
         self._follow = policy is None if follow_policy is None else follow_policy
         self._assume_by_default = self.assume_delivery = assume_delivery
         self.batches = 0
@@ -92,19 +117,34 @@ class LoopDetector:
         """What this scope has used up so far."""
         return self._registry.spent(key)
 
+    def account(self, key: ScopeKey) -> Account | None:
+        """The budgets' account of one scope; None under a policy without budgets, and before its first event."""
+        return self._accounts.scopes.get(key)
+
+    def lineage(self, key: ScopeKey) -> tuple[ScopeKey, ...]:
+        """The scope and its ancestors, nearest first, as far as the run told."""
+        return tuple(self._accounts.lineage(key))
+
+    @property
+    def sees_results(self) -> bool:
+        """Whether any layer of the policy in force looks at results."""
+        return bool(self._compiled.keep) or any(own.keep for own in self._own.values())
+
     def observe(self, event: Event) -> tuple[Decision, ...]:
         """Account one event; the decisions that it brings, none for most kinds."""
         if type(event) is Batch:
             calls = event.calls
-            if len(calls) == 1:
-                name = calls[0].name
-                return (self.fold(event, self.identify(event), (name,) if name else ()),)
-            if calls:
-                names = tuple([call.name for call in calls if call.name])
-                return (self.fold(event, self.identify(event), names),)
-            self._registry.charge_callless(event, self._compiled.limit)
-            return _NOTHING
-        if isinstance(event, Warned):
+            compiled = self._own.get(event.scope, self._compiled) if self._own else self._compiled
+            if len(calls) == 1 and compiled.plain:
+                return (self.fold(event, compiled.identity.hash(calls), (calls[0].name or "",)),)
+            return self._observe_batch(event, compiled)
+        if isinstance(event, Result):
+            return self._observe_result(event)
+        if isinstance(event, Witness):
+            return self._observe_witness(event)
+        if isinstance(event, RunStart):
+            self._observe_start(event)
+        elif isinstance(event, Warned):
             self._follow_warning(event)
         elif isinstance(event, Control):
             self._control(event)
@@ -114,18 +154,36 @@ class LoopDetector:
             self._segment(event)
         return _NOTHING
 
-    def identify(self, batch: Batch) -> str:
-        """The hash of a batch under the policy that is in force for its scope."""
-        compiled = self._own.get(batch.scope, self._compiled) if self._own else self._compiled
-        return compiled.identity.hash(batch.calls)
+    def _observe_batch(self, batch: Batch, compiled: _Compiled) -> tuple[Decision, ...]:
+        calls = batch.calls
+        if not calls:
+            self._registry.charge_callless(batch, self._compiled.limit)
+            if compiled.budgets:
+                self._accounts.charge(batch, self._compiled.limit)
+            return _NOTHING
+        digest, repeats = compiled.identity.read(calls)
+        decision = self.fold(batch, digest, tuple([call.name or "" for call in calls]), repeats)
+        if compiled.keep:
+            trail = self._registry.scopes[batch.scope].trail
+            if trail is not None:
+                trail.open.opened(decision.batch, [call.id for call in calls])
+        return (decision,)
 
-    def fold(self, batch: Batch, digest: str, names: tuple[str, ...]) -> Decision:
+    def identify(self, batch: Batch) -> Identified:
+        """The hash and the repeated calls of a batch under the policy that is in force for its scope."""
+        compiled = self._own.get(batch.scope, self._compiled) if self._own else self._compiled
+        return compiled.identity.read(batch.calls)
+
+    def fold(
+        self, batch: Batch, digest: str, names: tuple[str, ...], repeats: tuple[tuple[str, str, int], ...] = ()
+    ) -> Decision:
         """Decide a batch whose hash is known, so that a replay need not read its arguments again.
 
         Args:
             batch: only its scope, `seq`, `ts`, `usage` and the number of its calls are used.
             digest: its hash, as `identify` gives it.
-            names: its tool names in model order, nameless calls left out.
+            names: its tool names in model order, empty where a call has none.
+            repeats: its repeated calls, as `identify` gives them.
         """
         number = self.batches = self.batches + 1
         thread_id, run_id, compiled, scopes = batch.thread_id, batch.run_id, self._compiled, self._registry.scopes
@@ -140,7 +198,10 @@ class LoopDetector:
         if scope.rules is not compiled.rules:
             scope.align(compiled.rules)
         scope.spent.charge(batch)
-        facts = Facts(number, batch.seq, batch.ts, digest, names)
+        if compiled.plain:
+            facts = Facts(number, batch.seq, batch.ts, digest, names)
+        else:
+            facts = self._facts(compiled, scope, batch, digest, names, repeats)
         if scope.warnings:
             scope.note(facts, assume_delivery=self.assume_delivery)
         stop: Finding | None = None
@@ -153,15 +214,106 @@ class LoopDetector:
                 else:
                     stop = stop or finding
         count = scope.hashes.counts[digest]
+        if compiled.keep and scope.trail is not None:
+            scope.trail.batches[number].hash_count = count
         found = stop or warn
         if found is None:
             return Decision(number, batch.seq, thread_id, run_id, digest, count)
         if stop is None:
-            scope.warn(found, facts)
+            scope.warn(found, number, digest, names)
         return Decision(
             number, batch.seq, thread_id, run_id, digest, count,
-            found.action, found.layer, found.tool, found.count, found.threshold,
+            found.action, found.layer, found.tool, found.count, found.threshold, "batch", found.counter or UNSET,
         )  # fmt: skip
+
+    def _facts(
+        self,
+        compiled: _Compiled,
+        scope: ScopeState,
+        batch: Batch,
+        digest: str,
+        names: tuple[str, ...],
+        repeats: tuple[tuple[str, str, int], ...],
+    ) -> Facts:
+        """The facts for layers that look at results, at repeats and at budgets."""
+        if compiled.keep:
+            trail = scope.trail = scope.trail or Trail(compiled.keep)
+            trail.keep = compiled.keep
+            trail.begin(self.batches, digest, names)
+        accounts: list[Account] = []
+        if compiled.budgets:
+            accounts = self._accounts.charge(batch, self._compiled.limit)
+            for ancestor in self._accounts.lineage(scope.key):
+                if ancestor in self._registry.scopes:
+                    self._registry.scopes.move_to_end(ancestor)
+        found = scope.trail if compiled.keep else None
+        return Facts(self.batches, batch.seq, batch.ts, digest, names, repeats, found, accounts)
+
+    def _observe_result(self, result: Result) -> tuple[Decision, ...]:
+        scope = self.scope(result.scope)
+        if scope is None or scope.trail is None:
+            return _NOTHING
+        place = scope.trail.open.closed(result.call_id)
+        brought = scope.trail.batches.get(place.batch) if place is not None else None
+        if place is None or brought is None:
+            return _NOTHING
+        return self.fold_result(scope.key, place, outcome_of(result, brought.names[place.call]), result.seq)
+
+    def fold_result(self, key: ScopeKey, place: Place, outcome: Outcome, seq: int) -> tuple[Decision, ...]:
+        """Account a result whose call is known; a decision where it completes its batch and a layer warns or stops.
+
+        Args:
+            key: the scope.
+            place: the call that it belongs to.
+            outcome: what the layers see of it.
+            seq: of the result's event.
+        """
+        scope = self.scope(key)
+        brought = scope.trail.add(*place, outcome) if scope is not None and scope.trail is not None else None
+        if scope is None or brought is None or not brought.complete:
+            return _NOTHING
+        rules = self._own.get(key, self._compiled).result_rules
+        return self._at_result(
+            scope, brought, seq, [rule.account_results(scope.states[rule.layer], brought) for rule in rules]
+        )
+
+    def _observe_witness(self, witness: Witness) -> tuple[Decision, ...]:
+        scope = self.scope(witness.scope)
+        if scope is None or scope.trail is None or not scope.trail.batches:
+            return _NOTHING
+        brought = next(reversed(scope.trail.batches.values()))
+        rules = self._own.get(scope.key, self._compiled).witness_rules
+        found = [
+            rule.account_witness(scope.states[rule.layer], witness.values, complete=brought.complete) for rule in rules
+        ]
+        return self._at_result(scope, brought, witness.seq, found)
+
+    @staticmethod
+    def _at_result(
+        scope: ScopeState, brought: Brought, seq: int, findings: Sequence[Finding | None]
+    ) -> tuple[Decision, ...]:
+        """The decision of the layers that look at results: the first stop, else the first warning, else none."""
+        found = [finding for finding in findings if finding is not None]
+        stop = next((finding for finding in found if finding.action == "hard_stop"), None)
+        chosen = stop or next(iter(found), None)
+        if chosen is None:
+            return _NOTHING
+        if stop is None:
+            scope.warn(chosen, brought.n, brought.hash, brought.names)
+        return (
+            Decision(
+                brought.n, seq, scope.key.thread_id, scope.key.run_id, brought.hash, brought.hash_count,
+                chosen.action, chosen.layer, chosen.tool, chosen.count, chosen.threshold, "result",
+            ),
+        )  # fmt: skip
+
+    def _observe_start(self, start: RunStart) -> None:
+        """A run begins: its parent is known from here on, and its clock runs."""
+        if start.parent_thread_id is not None or start.parent_run_id is not None:
+            parent = ScopeKey(start.parent_thread_id, start.parent_run_id)
+            self._accounts.adopt(start.scope, parent, self._compiled.limit)
+        if self._compiled.budgets:
+            self._accounts.begin(start.scope, start.ts, self._compiled.limit)
 
     def _follow_warning(self, event: Warned) -> None:
         """A run that tells of its warnings is believed; under a policy that it did not have, it cannot tell."""
@@ -176,8 +328,10 @@ class LoopDetector:
             return
         if event.thread_id is None and event.run_id is None:
             self._registry.forget()
+            self._accounts.scopes.clear()
         else:
             self._registry.drop(event.scope)
+            self._accounts.scopes.pop(event.scope, None)
 
     def adopt(self, policy: Policy, scope: ScopeKey | None = None) -> None:
         """Decide under this policy from the next batch on: in one scope, or (None) in all, whatever they had.
@@ -201,6 +355,7 @@ class LoopDetector:
     def _segment(self, header: Header) -> None:
         """A header begins a segment: fresh state, and its own policy where that is followed."""
         self._registry.forget()
+        self._accounts = Accounts()
         self._own.clear()
         self.assume_delivery = self._assume_by_default
         if self._follow:
@@ -210,6 +365,8 @@ class LoopDetector:
     def reset(self, thread_id: str | None = None) -> None:
         """Forget every scope, or every scope of one thread; the numbering of batches goes on."""
         self._registry.forget(thread_id)
+        for key in [key for key in self._accounts.scopes if thread_id is None or key.thread_id == thread_id]:
+            del self._accounts.scopes[key]
 
     def snapshot(self) -> Snapshot:
         """The whole state as plain values; what changes later does not show in it."""
@@ -222,6 +379,8 @@ class LoopDetector:
             scope_policies=tuple((*key, compiled.policy.to_dict()) for key, compiled in self._own.items()),
             scopes=tuple(_dump_scope(scope) for scope in registry.scopes.values()),
             callless=tuple((*key, _copy(spent)) for key, spent in registry.callless.items()),
+            accounts=tuple((*key, account.dump()) for key, account in self._accounts.scopes.items()),
+            parents=tuple((*child, *parent) for child, parent in self._accounts.parents.items()),
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -242,6 +401,9 @@ class LoopDetector:
             key = ScopeKey(saved.thread_id, saved.run_id)
             registry.scopes[key] = _load_scope(saved, self._own.get(key, self._compiled).rules)
         registry.callless.update((ScopeKey(t, r), _copy(spent)) for t, r, spent in snapshot.callless)
+        self._accounts = accounts = Accounts()
+        accounts.scopes.update((ScopeKey(t, r), Account.load(data)) for t, r, data in snapshot.accounts)
+        accounts.parents.update((ScopeKey(t, r), ScopeKey(*parent)) for t, r, *parent in snapshot.parents)
 
     def _reuse(self, policy: dict[str, object]) -> _Compiled:
         """Most restores are under the policy in force: its rules are kept."""
@@ -255,11 +417,13 @@ def _copy(spent: Spent) -> Spent:
 def _dump_scope(scope: ScopeState) -> ScopeSnapshot:
     layers = {rule.layer: rule.dump(scope.states[rule.layer]) for rule in scope.rules}
     warnings = tuple(msgspec.structs.replace(record) for record in scope.warnings)
-    return ScopeSnapshot(scope.key.thread_id, scope.key.run_id, layers, warnings, _copy(scope.spent))
+    trail = scope.trail.dump() if scope.trail is not None else None
+    return ScopeSnapshot(scope.key.thread_id, scope.key.run_id, layers, warnings, _copy(scope.spent), trail)
 
 
 def _load_scope(saved: ScopeSnapshot, rules: tuple[Rule, ...]) -> ScopeState:
     scope = ScopeState(ScopeKey(saved.thread_id, saved.run_id), rules, _copy(saved.spent))
     scope.set_states({rule.layer: rule.load(saved.layers[rule.layer]) for rule in rules if rule.layer in saved.layers})
+    scope.trail = Trail.load(saved.trail) if saved.trail is not None else None
     scope.warnings = [msgspec.structs.replace(record) for record in saved.warnings]
     return scope

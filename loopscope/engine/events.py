@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 __all__ = [
     "FORMAT",
@@ -160,6 +160,7 @@ class DecisionMade(_ScopeEvent, frozen=True, kw_only=True, tag="decision"):
     count: float | None
     threshold: float | None
     at: Literal["batch", "result"] = "batch"
+    counter: str | UnsetType = UNSET
 
 
 class Warned(_ScopeEvent, frozen=True, kw_only=True, tag="warning"):

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from loopscope.engine.decision import Decision
-from loopscope.engine.nearest import Change, Outcome, Step, fold_scope, nearest_changes, outcome
+from loopscope.engine.nearest import Change, Effect, Step, effect, fold_scope, limit_setting, nearest_changes
 from loopscope.engine.policy import Policy
+from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import WarningRecord
 
 __all__ = ["Context", "Explanation", "explain"]
@@ -69,8 +70,8 @@ def headline(decision: Decision, name: Callable[[str], str]) -> str:
     """The verdict in a few words."""
     if decision.action == "pass":
         return f"PASS {name(decision.hash)} seen {_times(decision.hash_count)}"
-    subject = decision.tool if decision.tool is not None else name(decision.hash)
-    return f"{_WORDS[decision.action]} {decision.layer} {subject} {decision.count}/{decision.threshold}"
+    subject = decision.counter or (decision.tool if decision.tool is not None else name(decision.hash))
+    return f"{_WORDS[decision.action]} {decision.layer} {subject} {decision.count:g}/{decision.threshold:g}"
 
 
 def _times(count: float) -> str:
@@ -83,16 +84,76 @@ def _batches(numbers: Sequence[int]) -> str:
 
 
 def _evidence(context: Context) -> list[str]:
-    """The rule, and the batches that it counted."""
-    decision, policy, steps = context.decision, context.steps[context.index].policy, context.steps
-    if decision.layer == "tool_frequency":
-        numbers = list(dict.fromkeys(_tool_batches(context, policy.frequency_window)))
-        counted = f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)}"
-        return [f"{counted} in the last {policy.frequency_window} calls: {_batches(numbers)}"]
-    window = _window(context, policy.window_size)
-    numbers = [steps[i].number for i in window if steps[i].hash == decision.hash]
+    """The rule, and what it counted."""
+    layer = context.decision.layer
+    tell = _EVIDENCE.get(layer, _repeated) if layer is not None else _repeated
+    return [tell(context)]
+
+
+def _repeated(context: Context) -> str:
+    decision, size = context.decision, context.steps[context.index].policy.window_size
+    steps = context.steps
+    numbers = [steps[i].number for i in _window(context, size) if steps[i].hash == decision.hash]
     counted = f"rule identical_call_set counted {context.name(decision.hash)} {_times(decision.hash_count)}"
-    return [f"{counted} in the last {policy.window_size} batches: {_batches(numbers)}"]
+    return f"{counted} in the last {size} batches: {_batches(numbers)}"
+
+
+def _frequent(context: Context) -> str:
+    decision, window = context.decision, context.steps[context.index].policy.frequency_window
+    numbers = list(dict.fromkeys(_tool_batches(context, window)))
+    counted = f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)}"
+    return f"{counted} in the last {window} calls: {_batches(numbers)}"
+
+
+def _circled(context: Context) -> str:
+    decision, cycle = context.decision, context.steps[context.index].policy.cycle
+    newest = [context.steps[i] for i in reversed(_window(context, (cycle.max_period or 0) * int(decision.count or 0)))]
+    by_hash = laps([step.hash for step in newest], cycle.max_period or 0)
+    by_names = laps([tuple(sorted(step.names)) for step in newest], cycle.max_period or 0)
+    reading, (_, period) = ("hash", by_hash) if by_hash[0] >= (decision.count or 0) else ("tool names", by_names)
+    block = newest[:period][::-1]
+    words = " ".join(context.name(step.hash) if reading == "hash" else "+".join(step.names) for step in block)
+    return f"rule cycle found {decision.count} laps of {words} (by {reading}) that end at #{decision.batch}"
+
+
+def _failed(context: Context) -> str:
+    count = int(context.decision.count or 0)
+    return f"rule error_streak counted {count} batches in a row in which every call failed{_carried(context)}"
+
+
+def _stagnant(context: Context) -> str:
+    witness = context.steps[context.index].policy.stagnation.witness
+    iterations = "one iteration" if context.decision.count == 1 else f"{context.decision.count} iterations in a row"
+    return f"rule stagnation saw no progress of the witness {witness} for {iterations}{_carried(context)}"
+
+
+def _carried(context: Context) -> str:
+    """Where a stop comes from that was found when an earlier batch's results were in."""
+    if context.decision.at == "result":
+        return f", the results of #{context.decision.batch} included"
+    return ", and so stops the batch that came next" if context.decision.action == "hard_stop" else ""
+
+
+def _repeated_inside(context: Context) -> str:
+    decision = context.decision
+    return f"rule repeat_in_batch found one call of {decision.tool} {_times(decision.count or 0)} in this batch"
+
+
+def _spent(context: Context) -> str:
+    decision = context.decision
+    return (
+        f"rule budget: {decision.counter} stands at {decision.count:g}, sub-agents and their callers counted together"
+    )
+
+
+_EVIDENCE: dict[str, Callable[[Context], str]] = {
+    "tool_frequency": _frequent,
+    "cycle": _circled,
+    "error_streak": _failed,
+    "stagnation": _stagnant,
+    "repeat_in_batch": _repeated_inside,
+    "budget": _spent,
+}
 
 
 def _window(context: Context, size: int) -> range:
@@ -129,22 +190,13 @@ def _limit(context: Context, policy: Policy) -> list[str]:
         return [f"{kind} after {more}: {setting} is {limit} ({context.origin(setting)})"]
     setting = limit_setting(decision, policy)
     what = "hard limit" if decision.action == "hard_stop" else "warning limit"
-    return [f"{what} is {decision.threshold}: {setting} ({context.origin(setting)})"]
-
-
-def limit_setting(decision: Decision, policy: Policy) -> str:
-    """The policy's name of the limit that a warning or a stop reached."""
-    part = "hard_limit" if decision.action == "hard_stop" else "warn"
-    if decision.layer == "tool_frequency":
-        own = decision.tool in policy.tool_freq_overrides
-        return f"tool_freq_overrides.{decision.tool}.{part}" if own else f"tool_freq_{part}"
-    return "hard_limit" if part == "hard_limit" else "warn_threshold"
+    return [f"{what} is {decision.threshold:g}: {setting} ({context.origin(setting)})"]
 
 
 def _warned(context: Context) -> list[str]:
     """What the model was told of this hash or tool, and what it made of it."""
     decision = context.decision
-    subject = decision.tool if decision.tool is not None else decision.hash
+    subject = decision.counter or (decision.tool if decision.tool is not None else decision.hash)
     records = [record for record in context.warnings if record.subject == subject]
     told = [record for record in records if record.batch != decision.batch]
     if decision.action == "warn":
@@ -156,7 +208,7 @@ def _warned(context: Context) -> list[str]:
 
 
 def _history(record: WarningRecord, context: Context) -> str:
-    subject = record.subject if record.layer == "tool_frequency" else context.name(record.subject)
+    subject = context.name(record.subject)
     if record.state == "queued":
         return f"a warning of {subject} was queued at #{record.batch} and waits for the next model call"
     if record.state == "dropped":
@@ -179,10 +231,12 @@ def _effect(context: Context) -> str:
 
 def _nearest(context: Context, changes: Sequence[Change]) -> str:
     """The nearest settings, each with what it does to the rest of the scope."""
+    if context.decision.layer == "budget":
+        return f"{limit_setting(context.decision, context.steps[context.index].policy)} above what was spent would let it go on"
     verb = {"hard_stop": "not stop", "warn": "not warn", "pass": "warn or stop"}[context.decision.action]
     if not changes:
         return f"no single setting would {verb} this batch"
-    baseline = outcome(list(fold_scope(context.steps)))
+    baseline = effect(list(fold_scope(context.steps)))
     parts = [f"{_comparison(change)} {_consequence(change, baseline)}" for change in changes]
     return f"nearest settings that would {verb} #{context.decision.batch}: {'; or '.join(parts)}"
 
@@ -192,8 +246,8 @@ def _comparison(change: Change) -> str:
     return f"{change.setting} {sign} {change.value}"
 
 
-def _consequence(change: Change, now: Outcome) -> str:
-    then = change.outcome
+def _consequence(change: Change, now: Effect) -> str:
+    then = change.effect
     if then.first_stop is None:
         parts = ["no stop in this scope"]
     else:

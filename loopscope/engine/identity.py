@@ -9,6 +9,7 @@ decision.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from json import encoder as _json
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from loopscope.engine.events import Call
 from loopscope.engine.policy import Policy
 
-__all__ = ["SALIENT", "Identity", "Normalised", "batch_hash", "call_key", "dumps", "normalise"]
+__all__ = ["SALIENT", "Identified", "Identity", "Normalised", "batch_hash", "call_key", "dumps", "normalise"]
 
 SALIENT = ("path", "url", "query", "command", "pattern", "glob", "cmd")
 """The arguments that tell calls of an unknown tool apart; the others (descriptions, limits) are ignored."""
@@ -113,6 +114,14 @@ def _window_key(args: dict[str, Any]) -> str:
     return f"{args.get('path') or ''}:{first}-{last}"
 
 
+class Identified(NamedTuple):
+    """What identity says of a batch."""
+
+    hash: str
+    repeats: tuple[tuple[str, str, int], ...]
+    """Calls that occur more than once: what their key is known by, their tool, how often, in model order."""
+
+
 class Identity:
     """The identity of one policy, ready for use; makes no changes and can be shared by threads."""
 
@@ -169,19 +178,34 @@ class Identity:
             fields = SALIENT
         return tuple(field for field in fields if call.args.get(field) is not None) or None
 
+    def read(self, calls: Sequence[Call]) -> Identified:
+        """The hash of a batch, and the calls that occur more than once in it."""
+        if len(calls) == 1:
+            return Identified(self.hash(calls), ())
+        parts = [f"{call.name or ''}:{self.key(call)}" for call in calls]
+        if len(set(parts)) == len(parts):
+            return Identified(_hash_of(sorted(parts)), ())
+        counts = Counter(parts)
+        first = {part: call.name or "" for part, call in zip(reversed(parts), reversed(calls), strict=True)}
+        repeats = tuple((_hash_of([part]), first[part], count) for part, count in counts.items() if count > 1)
+        return Identified(_hash_of(sorted(parts)), repeats)
+
     def hash(self, calls: Sequence[Call]) -> str:
         """The hash of a batch: 12 hex digits, the same for every order of the calls."""
-        if len(calls) == 1:
-            name = calls[0].name or ""
-            text = f"[{_quote(f'{name}:{self.key(calls[0])}')}]"
-        else:
-            parts = sorted([f"{call.name or ''}:{self.key(call)}" for call in calls])
-            text = f"[{', '.join([_quote(part) for part in parts])}]"
+        if len(calls) != 1:
+            return self.read(calls).hash
+        name = calls[0].name or ""
+        text = f"[{_quote(f'{name}:{self.key(calls[0])}')}]"
         digest: str = _md5(text.encode("ascii")).hexdigest()
         return digest[:12]
 
 
 _SALIENT_SET = frozenset(SALIENT)
+
+
+def _hash_of(parts: Iterable[str]) -> str:
+    digest: str = _md5(f"[{', '.join([_quote(part) for part in parts])}]".encode("ascii")).hexdigest()
+    return digest[:12]
 
 
 def _subset(args: dict[str, Any], fields: Iterable[str], fallback: str | None) -> str:

@@ -9,18 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Action, Batch
+from loopscope.engine.events import Action, Batch, Witness
+from loopscope.engine.joins import Place
 from loopscope.engine.policy import Policy
+from loopscope.engine.trail import Outcome
 from loopscope.errors import PolicyError
 
-__all__ = ["Change", "Outcome", "Step", "fold_scope", "nearest_changes"]
+__all__ = ["Arrival", "Change", "Effect", "Step", "fold_scope", "limit_setting", "nearest_changes", "worst"]
 
+_SEVERITY = {"pass": 0, "warn": 1, "hard_stop": 2}
 MOST_WINDOWS = 64
 """Smaller windows that are tried, nearest first: each costs a fold of the scope."""
+
+
+class Arrival(NamedTuple):
+    """A result, and the call that it belongs to."""
+
+    place: Place
+    outcome: Outcome
+    seq: int
 
 
 class Step(NamedTuple):
@@ -33,9 +45,12 @@ class Step(NamedTuple):
     policy: Policy
     fresh: bool
     """The scope had no state before this batch: it is new, was evicted, was reset, or a segment began."""
+    repeats: tuple[tuple[str, str, int], ...] = ()
+    after: tuple[Arrival | Witness, ...] = ()
+    """What came in between this batch and the scope's next one; nothing under a policy that does not look at results."""
 
 
-class Outcome(Struct, frozen=True):
+class Effect(Struct, frozen=True):
     """What a policy does to the whole scope."""
 
     warnings: int
@@ -52,13 +67,13 @@ class Change(Struct, frozen=True):
     before: int
     verdict: Action
     """The verdict on the batch in question under this value."""
-    outcome: Outcome
+    effect: Effect
     never: int | None = None
     """The nearest value of a hard limit under which nothing in the scope is stopped, where `value` is not enough."""
 
 
 def fold_scope(steps: Sequence[Step], setting: str | None = None, value: int = 0) -> Iterator[Decision]:
-    """Decide the batches of one scope again, one setting changed.
+    """Decide the batches of one scope again, one setting changed: for each the worst of what was decided on it.
 
     Raises:
         PolicyError: if the value breaks a rule of a policy that was in force.
@@ -75,24 +90,44 @@ def fold_scope(steps: Sequence[Step], setting: str | None = None, value: int = 0
         if step.fresh:
             detector.reset()
         detector.batches = step.number - 1
-        yield detector.fold(step.batch, step.hash, step.names)
+        verdict = detector.fold(step.batch, step.hash, step.names, step.repeats)
+        for item in step.after:
+            later = (
+                detector.observe(item) if isinstance(item, Witness) else detector.fold_result(step.batch.scope, *item)
+            )
+            verdict = worst(verdict, *(decision for decision in later if decision.batch == step.number))
+        yield verdict
+
+
+def worst(*decisions: Decision) -> Decision:
+    """The most severe of the decisions on one batch; the first one of equals."""
+    return max(decisions, key=lambda decision: _SEVERITY[decision.action])
 
 
 def changed(policy: Policy, setting: str, value: int) -> Policy:
     """The policy with one setting changed, dotted for those of single tools."""
-    if not setting.startswith("tool_freq_overrides."):
+    if setting.startswith("tool_freq_overrides."):
+        tool, _, part = setting.removeprefix("tool_freq_overrides.").rpartition(".")
+        limits = policy.frequency_limits(tool)
+        own: dict[str, Any] = {"warn": limits.warn, "hard_limit": limits.hard_limit, part: value}
+        return policy.with_(tool_freq_overrides={**policy.tool_freq_overrides, tool: own})
+    section, *path = setting.split(".")
+    if not path:
         return policy.with_(**{setting: value})
-    tool, _, part = setting.removeprefix("tool_freq_overrides.").rpartition(".")
-    limits = policy.frequency_limits(tool)
-    own: dict[str, Any] = {"warn": limits.warn, "hard_limit": limits.hard_limit, part: value}
-    return policy.with_(tool_freq_overrides={**policy.tool_freq_overrides, tool: own})
+    *inner, last = path
+    whole: dict[str, Any] = msgspec.to_builtins(getattr(policy, section))
+    part_of = whole
+    for name in inner:
+        part_of = part_of[name]
+    part_of[last] = value
+    return policy.with_(**{section: whole})
 
 
-def outcome(decisions: Sequence[Decision]) -> Outcome:
+def effect(decisions: Sequence[Decision]) -> Effect:
     """Warnings and stops of one scope."""
     stops = [decision.batch for decision in decisions if decision.action == "hard_stop"]
     warnings = sum(decision.action == "warn" for decision in decisions)
-    return Outcome(warnings, len(stops), stops[0] if stops else None)
+    return Effect(warnings, len(stops), stops[0] if stops else None)
 
 
 def nearest_changes(steps: Sequence[Step], index: int, decision: Decision) -> list[Change]:
@@ -105,16 +140,30 @@ def nearest_changes(steps: Sequence[Step], index: int, decision: Decision) -> li
 def _candidates(policy: Policy, decision: Decision) -> Iterator[tuple[str, Iterator[int] | None]]:
     """Settings and the values to try, nearest first; None climbs from the count, which is exact for a limit."""
     smaller = iter(range(policy.window_size - 1, max(0, policy.window_size - 1 - MOST_WINDOWS), -1))
+    if decision.layer == "budget":
+        return
     if decision.action == "pass":
         yield "warn_threshold", iter([decision.hash_count] if decision.hash_count > 1 else [])
         return
+    yield limit_setting(decision, policy), None
+    if decision.layer in ("identical_call_set", "tool_frequency"):
+        yield "window_size", smaller
+
+
+def limit_setting(decision: Decision, policy: Policy) -> str:
+    """The policy's name of the limit that a warning or a stop reached."""
     part = "hard_limit" if decision.action == "hard_stop" else "warn"
+    if decision.layer == "identical_call_set":
+        return "hard_limit" if part == "hard_limit" else "warn_threshold"
     if decision.layer == "tool_frequency":
         own = decision.tool in policy.tool_freq_overrides
-        yield (f"tool_freq_overrides.{decision.tool}.{part}" if own else f"tool_freq_{part}"), None
-    else:
-        yield ("hard_limit" if part == "hard_limit" else "warn_threshold"), None
-    yield "window_size", smaller
+        return f"tool_freq_overrides.{decision.tool}.{part}" if own else f"tool_freq_{part}"
+    if decision.layer == "cycle":
+        by_hash = getattr(policy.cycle.hash, part) == decision.threshold
+        return f"cycle.{'hash' if by_hash else 'names'}.{part}"
+    if decision.layer == "budget":
+        return f"budget.{decision.counter}.{'limit' if part == 'hard_limit' else 'warn'}"
+    return f"{decision.layer}.{part}"
 
 
 def _try(
@@ -129,12 +178,31 @@ def _try(
             return None
         if verdict.action != decision.action:
             before = _value(steps[index].policy, setting)
-            then = outcome(list(fold_scope(steps, setting, value)))
+            if values is None:
+                value, verdict = _nearer(steps, index, decision, setting, range(before + 1, value)) or (value, verdict)
+            then = effect(list(fold_scope(steps, setting, value)))
             never = _never(steps, setting, value) if then.stops and setting.endswith("hard_limit") else None
             return Change(setting, value, before, verdict.action, then, never)
         if values is None and (verdict.layer, verdict.tool) != (decision.layer, decision.tool):
             return None
         value = int(verdict.count or 0) + 1 if values is None else next(values, 0)
+    return None
+
+
+def _nearer(
+    steps: Sequence[Step], index: int, decision: Decision, setting: str, between: range
+) -> tuple[int, Decision] | None:
+    """A smaller value that changes the verdict too.
+
+    A stop leaves the later calls of its batch unaccounted, and new results hold a stop back, so counts depend on limits
+    except where only equal batches are counted: there the climb was exact.
+    """
+    if decision.layer == "identical_call_set" and not steps[index].policy.result_aware:
+        return None
+    for value in between[-MOST_WINDOWS:]:
+        verdict = _verdict(steps, index, setting, value)
+        if verdict.action != decision.action:
+            return value, verdict
     return None
 
 
@@ -158,9 +226,11 @@ def _verdict(steps: Sequence[Step], index: int, setting: str, value: int) -> Dec
 
 
 def _value(policy: Policy, setting: str) -> int:
+    owner: Any = policy
     if setting.startswith("tool_freq_overrides."):
-        tool, _, part = setting.removeprefix("tool_freq_overrides.").rpartition(".")
-        value: int = getattr(policy.frequency_limits(tool), part)
-    else:
-        value = getattr(policy, setting)
+        tool, _, setting = setting.removeprefix("tool_freq_overrides.").rpartition(".")
+        owner = policy.frequency_limits(tool)
+    for name in setting.split("."):
+        owner = getattr(owner, name)
+    value: int = owner
     return value

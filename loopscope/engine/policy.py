@@ -7,25 +7,19 @@ files and lines.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
+from loopscope.engine.parsing import INTEGERS, READERS, Limits, unknown
+from loopscope.engine.sections import Budget, Cycle, OnStop, Pair, RepeatInBatch, Stagnation
 from loopscope.errors import PolicyError, Problem
 
-__all__ = ["DEFAULT", "IdentityMode", "Limits", "Policy"]
+__all__ = ["BOUNDED", "DEFAULT", "PRESETS", "PROGRESS", "IdentityMode", "Limits", "Policy"]
 
 IdentityMode: TypeAlias = Literal["salient", "full_args"]
-
-
-class Limits(Struct, frozen=True, order=True):
-    """The two limits of one tool's frequency, in calls within the frequency window."""
-
-    warn: int
-    hard_limit: int
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -56,6 +50,20 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Which arguments make two calls the same: the salient ones, or all of them."""
     identity_fields: dict[str, tuple[str, ...]] = {}
     """The arguments that count for single tools, by tool name."""
+    result_aware: bool = False
+    """Hard limits count only occurrences that brought nothing new."""
+    cycle: Cycle = Cycle()
+    """Blocks of batches that repeat."""
+    error_streak: Pair = Pair()
+    """Batches in a row in which every call failed."""
+    stagnation: Stagnation = Stagnation()
+    """Iterations in a row without progress of a witness."""
+    repeat_in_batch: RepeatInBatch = RepeatInBatch()
+    """One call several times in one batch."""
+    budget: dict[str, Budget] = {}
+    """What a scope and those below it may spend, by counter."""
+    on_stop: OnStop = "strip"
+    """What the middleware does to a batch that is stopped."""
 
     def __post_init__(self) -> None:
         if problems := list(_problems(self)):
@@ -69,6 +77,11 @@ class Policy(Struct, frozen=True, kw_only=True):
         """Calls of one scope that the frequency layer remembers: enough for every limit to be reached."""
         highest = max((limits.hard_limit for limits in self.tool_freq_overrides.values()), default=0)
         return max(self.window_size, self.tool_freq_hard_limit, highest)
+
+    @property
+    def looks_at_results(self) -> bool:
+        """Whether any layer needs the results of the calls."""
+        return self.result_aware or self.error_streak.active or self.stagnation.limits.active
 
     def frequency_limits(self, tool: str) -> Limits:
         """The two limits of this tool: its own, else the general ones."""
@@ -84,12 +97,11 @@ class Policy(Struct, frozen=True, kw_only=True):
         return Policy.parse(self.to_dict() | changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The policy as plain data that `parse` takes and JSON holds; identity only where it is not the default."""
+        """The policy as plain data that `parse` takes and JSON holds: all thresholds, the other settings where set."""
         data: dict[str, Any] = msgspec.to_builtins(self)
-        if self.identity == "salient":
-            del data["identity"]
-        if not self.identity_fields:
-            del data["identity_fields"]
+        for name in READERS:
+            if name not in INTEGERS and name != "tool_freq_overrides" and getattr(self, name) == _UNSET[name]:
+                del data[name]
         return data
 
     @classmethod
@@ -106,9 +118,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         fields: dict[str, Any] = {}
         problems: list[Problem] = []
         for name, value in mapping.items():
-            reader = _READERS.get(name)
+            reader = READERS.get(name)
             if reader is None:
-                problems.extend([_unknown(name, _READERS)] if name != "enabled" else [])
+                problems.extend([unknown(name, READERS)] if name != "enabled" else [])
                 continue
             before = len(problems)
             read = reader(name, value, problems)
@@ -129,7 +141,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         Raises:
             PolicyError: if a known setting breaks a rule.
         """
-        return cls.parse({name: value for name, value in mapping.items() if name in _READERS})
+        return cls.parse({name: value for name, value in mapping.items() if name in READERS})
 
     @classmethod
     def load(cls, path: str) -> Policy:
@@ -144,85 +156,9 @@ class Policy(Struct, frozen=True, kw_only=True):
         return load_policy(path)
 
 
-def _unknown(name: str, known: Iterable[str]) -> Problem:
-    near = difflib.get_close_matches(str(name), list(known), n=1)
-    hint = f", did you mean {near[0]}?" if near else f"; known are {', '.join(sorted(known))}"
-    return Problem(str(name), f"unknown setting{hint}")
-
-
-def _integer(name: str, value: object, problems: list[Problem]) -> object:
-    if type(value) is not int:
-        problems.append(Problem(name, f"must be a whole number, is {value!r:.80}"))
-        return None
-    return value
-
-
-def _overrides(name: str, value: object, problems: list[Problem]) -> dict[str, Limits]:
-    limits: dict[str, Limits] = {}
-    if not isinstance(value, Mapping):
-        problems.append(Problem(name, f"must be a table of tools, is {value!r:.80}"))
-        return limits
-    for tool, pair in value.items():
-        where = f"{name}.{tool}"
-        parts = _pair(where, pair, problems)
-        numbers = [_integer(f"{where}.{part}", number, problems) for part, number in parts.items()]
-        if len(numbers) == 2 and all(type(number) is int for number in numbers):  # noqa: PLR2004 - warn and hard_limit
-            limits[str(tool)] = Limits(*numbers)  # type: ignore[arg-type]
-    return limits
-
-
-def _pair(where: str, pair: object, problems: list[Problem]) -> dict[str, object]:
-    if isinstance(pair, Limits):
-        return {"warn": pair.warn, "hard_limit": pair.hard_limit}
-    if isinstance(pair, (list, tuple)) and len(pair) == 2:  # noqa: PLR2004 - DeerFlow's (warn, hard_limit)
-        return {"warn": pair[0], "hard_limit": pair[1]}
-    if not isinstance(pair, Mapping):
-        problems.append(Problem(where, f"must be {{warn, hard_limit}} or a pair of numbers, is {pair!r:.80}"))
-        return {}
-    names = ("warn", "hard_limit")
-    problems.extend(
-        _unknown(f"{where}.{extra}", [f"{where}.{n}" for n in names]) for extra in pair if extra not in names
-    )
-    problems.extend(Problem(f"{where}.{name}", "is missing") for name in names if name not in pair)
-    return {name: pair[name] for name in names if name in pair}
-
-
-def _identity(name: str, value: object, problems: list[Problem]) -> object:
-    if value not in ("salient", "full_args"):
-        problems.append(Problem(name, f"must be salient or full_args, is {value!r:.80}"))
-    return value
-
-
-def _identity_fields(name: str, value: object, problems: list[Problem]) -> dict[str, tuple[str, ...]]:
-    fields: dict[str, tuple[str, ...]] = {}
-    if not isinstance(value, Mapping):
-        problems.append(Problem(name, f"must be a table of tools, is {value!r:.80}"))
-        return fields
-    for tool, names in value.items():
-        if isinstance(names, (list, tuple)) and names and all(isinstance(field, str) for field in names):
-            fields[str(tool)] = tuple(names)
-        else:
-            problems.append(Problem(f"{name}.{tool}", f"must be a list of argument names, is {names!r:.80}"))
-    return fields
-
-
-_Reader: TypeAlias = Callable[[str, Any, list[Problem]], Any]
-_READERS: dict[str, _Reader] = {
-    "warn_threshold": _integer,
-    "hard_limit": _integer,
-    "window_size": _integer,
-    "max_tracked_threads": _integer,
-    "tool_freq_warn": _integer,
-    "tool_freq_hard_limit": _integer,
-    "tool_freq_overrides": _overrides,
-    "identity": _identity,
-    "identity_fields": _identity_fields,
-}
-
-
 def _problems(policy: Policy) -> Iterable[Problem]:
     """Every broken rule: whole numbers from 1, and no hard limit below its warning."""
-    numbers = {name: getattr(policy, name) for name, reader in _READERS.items() if reader is _integer}
+    numbers = {name: getattr(policy, name) for name in INTEGERS}
     for tool, limits in policy.tool_freq_overrides.items():
         numbers[f"tool_freq_overrides.{tool}.warn"] = limits.warn
         numbers[f"tool_freq_overrides.{tool}.hard_limit"] = limits.hard_limit
@@ -239,4 +175,16 @@ def _problems(policy: Policy) -> Iterable[Problem]:
             yield Problem(hard, f"must be at least {warn} ({numbers[warn]}), is {numbers[hard]}")
 
 
+_UNSET = {
+    info.name: info.default if info.default is not msgspec.NODEFAULT else {} for info in msgspec.structs.fields(Policy)
+}
 DEFAULT = Policy()
+BOUNDED = DEFAULT.with_(
+    cycle=Cycle(hash=Pair(3, 5), names=Pair(6, None)),
+    error_streak=Pair(3, 5),
+    stagnation=Stagnation("results", warn=3, hard_limit=5),
+    repeat_in_batch=RepeatInBatch(3),
+)
+PROGRESS = BOUNDED.with_(result_aware=True, stagnation=Stagnation("results", warn=3))
+PRESETS: Mapping[str, Policy] = {"deerflow": DEFAULT, "bounded": BOUNDED, "progress": PROGRESS}
+"""Policies that are known by name; `docs/detection.md` has the figures that they reach on public cases."""

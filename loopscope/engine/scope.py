@@ -12,8 +12,9 @@ from typing import Literal
 from msgspec import Struct
 
 from loopscope.engine.events import Batch, ScopeKey, Usage
-from loopscope.engine.rules import Account, Facts, Finding, Rule, RuleState, Window
+from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step, Window
 from loopscope.engine.texts import warning_text
+from loopscope.engine.trail import Trail
 
 __all__ = ["Registry", "ScopeState", "Spent", "WarningRecord"]
 
@@ -101,12 +102,14 @@ class Spent(Struct):
 class ScopeState:
     """Histories, marks, warnings and spending of one scope."""
 
-    __slots__ = ("hashes", "key", "rules", "spent", "states", "steps", "warnings")
+    __slots__ = ("hashes", "key", "rules", "spent", "states", "steps", "trail", "warnings")
 
     def __init__(self, key: ScopeKey, rules: tuple[Rule, ...], spent: Spent) -> None:
         self.key = key
         self.warnings: list[WarningRecord] = []
         self.spent = spent
+        self.trail: Trail | None = None
+        """What its batches brought; None until a policy asks for it."""
         self.rules = rules
         self.set_states({})
 
@@ -115,7 +118,7 @@ class ScopeState:
         self.states: dict[str, RuleState] = {
             rule.layer: known[rule.layer] if rule.layer in known else rule.new_state() for rule in self.rules
         }
-        self.steps: list[tuple[Account, RuleState]] = [(rule.account, self.states[rule.layer]) for rule in self.rules]
+        self.steps: list[tuple[Step, RuleState]] = [(rule.account, self.states[rule.layer]) for rule in self.rules]
         self.hashes: Window = self.states["identical_call_set"]
         """The window of batch hashes."""
 
@@ -130,13 +133,13 @@ class ScopeState:
         self.rules = rules
         self.set_states(self.states)
 
-    def warn(self, finding: Finding, facts: Facts) -> None:
+    def warn(self, finding: Finding, batch: int, digest: str, names: tuple[str, ...]) -> None:
         """This warning is emitted: its layer marks what it is about, and its text waits for the model's next turn."""
         rule = next(rule for rule in self.rules if rule.layer == finding.layer)
         rule.mark(self.states[finding.layer], finding)
-        text = warning_text(finding, facts.names)
-        subject = finding.tool or facts.hash
-        self._queue(WarningRecord(text, finding.layer, subject, facts.n, finding.count, finding.threshold))
+        subject = finding.counter or finding.tool or digest
+        text = warning_text(finding, names)
+        self._queue(WarningRecord(text, finding.layer, subject, batch, finding.count, finding.threshold))
 
     @property
     def pending(self) -> tuple[str, ...]:

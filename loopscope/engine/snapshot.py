@@ -21,6 +21,8 @@ class ScopeSnapshot(Struct, frozen=True):
     layers: dict[str, Any]
     warnings: tuple[WarningRecord, ...]
     spent: Spent
+    trail: dict[str, Any] | None = None
+    """What its batches brought, under a policy that looks at results."""
 
 
 class Snapshot(Struct, frozen=True):
@@ -36,3 +38,7 @@ class Snapshot(Struct, frozen=True):
     """Least recently used first."""
     callless: tuple[tuple[str | None, str | None, Spent], ...]
     """What scopes without any call have spent."""
+    accounts: tuple[tuple[str | None, str | None, dict[str, Any]], ...] = ()
+    """The budgets' accounts by scope."""
+    parents: tuple[tuple[str | None, str | None, str | None, str | None], ...] = ()
+    """Child and parent scopes."""

@@ -84,14 +84,16 @@ class BatchColumns:
 class ResultColumns:
     """One row a result that belongs to a batch."""
 
-    __slots__ = ("batch", "call", "digest", "error", "length", "offset")
+    __slots__ = ("batch", "call", "digest", "error", "length", "offset", "seq")
 
     def __init__(self) -> None:
         self.batch = array("l")
         self.call = array("l")
         self.digest = array("l")
         """Number of (tool, digest); -1 where the digest is not known."""
-        self.error = array("b")
+        self.error = array("l")
+        """Number of its normalised error text; -1 where it did not fail."""
+        self.seq = array("q")
         self.offset = array("q")
         self.length = array("q")
 

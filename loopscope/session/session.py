@@ -214,8 +214,8 @@ class Session:
 
     def first_stop(self) -> int | None:
         """The first batch that is stopped."""
-        decisions = self.timeline.decisions
-        return next((n for n in self.timeline.notable if decisions[n - 1].action == "hard_stop"), None)
+        verdict = self.timeline.verdict
+        return next((n for n in self.timeline.notable if verdict(n).action == "hard_stop"), None)
 
     def open_at_first_stop(self) -> int | None:
         """Where a recording opens: at its first stop, given back, else at its end."""
@@ -227,10 +227,10 @@ class Session:
     def row(self, number: int) -> Row:
         """One batch in the strip."""
         timeline, index = self.timeline, number - 1
-        rows, decision = timeline.batches, timeline.decisions[index]
+        rows, decision = timeline.batches, timeline.verdict(number)
         return Row(
             n=number,
-            seq=decision.seq,
+            seq=rows.seq[index],
             ts=None if rows.ts[index] != rows.ts[index] else rows.ts[index],
             scope=timeline.scope_of(number),
             hash=decision.hash,
@@ -265,8 +265,8 @@ class Session:
         """The newest earlier batch with the same result of the same tool; None if this one is new or not known."""
         rows = self.timeline.results
         of_batch = self.timeline.results_of.get(number, ())
-        digest = next((rows.digest[row] for row in of_batch if rows.call[row] == call), -1)
-        if digest < 0:
+        digest = next((rows.digest[row] for row in of_batch if rows.call[row] == call), None)
+        if digest is None:
             return None
         key = self.timeline.scope_of(number)
         earlier = [n for n, d in zip(rows.batch, rows.digest, strict=True) if d == digest and n < number]
@@ -313,7 +313,7 @@ class Session:
     @property
     def decision(self) -> Decision | None:
         """The decision at the cursor; None while there is no batch."""
-        return self.timeline.decisions[self.cursor - 1] if self.cursor else None
+        return self.timeline.verdict(self.cursor) if self.cursor else None
 
     def explain(self, number: int | None = None, *, search: bool = True) -> Explanation:
         """Why a batch got its verdict; by default the one at the cursor.
@@ -346,7 +346,7 @@ class Session:
         return Context(
             steps=Steps(timeline, numbers),
             index=bisect_left(numbers, number),
-            decision=timeline.decisions[number - 1],
+            decision=timeline.verdict(number),
             warnings=tuple(scope.warnings) if scope is not None else (),
             origin=self.where,
             name=self.letters(key),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import overload
 
-from loopscope.engine.nearest import Step
+from loopscope.engine.events import Witness
+from loopscope.engine.nearest import Arrival, Step
 from loopscope.session.timeline import Timeline
 
 __all__ = ["Steps"]
@@ -30,9 +31,10 @@ class Steps(Sequence[Step]):
     def __getitem__(self, index: int | slice) -> Step | Steps:
         if isinstance(index, slice):
             return Steps(self._timeline, self._numbers[index])
-        return self._step(self._numbers[index])
+        return self._step(range(len(self._numbers))[index])
 
-    def _step(self, number: int) -> Step:
+    def _step(self, index: int) -> Step:
+        number = self._numbers[index]
         timeline, row = self._timeline, number - 1
         rows = timeline.batches
         return Step(
@@ -42,4 +44,19 @@ class Steps(Sequence[Step]):
             names=timeline.names.values[rows.names[row]],
             policy=timeline.policy_at(number),
             fresh=number in timeline.fresh,
+            repeats=timeline.repeats.get(number, ()),
+            after=tuple(self._arrivals(index)) if timeline.looks_at_results else (),
         )
+
+    def _arrivals(self, index: int) -> Iterator[Arrival | Witness]:
+        """What came in for this scope between one of its batches and the next."""
+        timeline, number = self._timeline, self._numbers[index]
+        end = self._numbers[index + 1] if index + 1 < len(self._numbers) else len(timeline) + 1
+        key = timeline.scope_of(number)
+        for between in range(number, end):
+            for item in timeline.between.get(between, ()):
+                if isinstance(item, Witness):
+                    if item.scope == key:
+                        yield item
+                elif isinstance(item, int) and timeline.scope_of(timeline.results.batch[item]) == key:
+                    yield timeline.arrival(item)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
@@ -27,10 +29,13 @@ from loopscope.engine.events import (
     RunStart,
     ScopeKey,
     Warned,
+    Witness,
 )
-from loopscope.engine.joins import OpenCalls
+from loopscope.engine.joins import OpenCalls, Place
+from loopscope.engine.nearest import Arrival, worst
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.snapshot import Snapshot
+from loopscope.engine.trail import Outcome, outcome_of
 from loopscope.session.columns import BatchColumns, Interned, ResultColumns
 
 __all__ = ["SNAPSHOT_EVERY", "Located", "Origin", "ScopeRecord", "Timeline"]
@@ -118,13 +123,20 @@ class Timeline:
         self.scope_keys: Interned[ScopeKey] = Interned()
         self.hashes: Interned[str] = Interned()
         self.names: Interned[tuple[str, ...]] = Interned()
-        self.digests: Interned[tuple[str | None, str]] = Interned()
+        self.digests: Interned[tuple[str, str]] = Interned()
+        """Tool and digest of a result."""
+        self.errors: Interned[str] = Interned()
+        """Normalised texts of failures."""
+        self.repeats: dict[int, tuple[tuple[str, str, int], ...]] = {}
+        """Calls that occur more than once, for the few batches that have such."""
+        self.at_result: dict[int, Decision] = {}
+        """Decisions that were made when a batch's results were in, by the batch's number."""
         self.policies: list[Policy] = []
         """The policies that were in force, each once."""
         self.fresh: set[int] = set()
         """Batches whose scope had no state before them."""
-        self.between: dict[int, list[Event]] = {}
-        """Events other than batches with calls that the engine must see, by the number of batches before them."""
+        self.between: dict[int, list[Event | int]] = {}
+        """What else the engine must see, by the number of batches before it: events, and rows of results."""
         self.detector = origin.detector()
         self.header: Header | None = None
         self.segments = 0
@@ -152,7 +164,7 @@ class Timeline:
                 self._hand_over(event if event.text is None else _light(event))
         elif isinstance(event, Result):
             self._add_result(event, line.offset, line.length)
-        elif isinstance(event, (Header, Warned, PolicySet, Control)):
+        elif isinstance(event, (Header, Warned, PolicySet, Control, Witness)):
             self._add_mark(event)
         elif isinstance(event, (RunStart, RunEnd)):
             self._add_run(event)
@@ -176,7 +188,9 @@ class Timeline:
         record = self._record(key)
         if self.detector.scope(key) is None:
             self.fresh.add(len(self) + 1)
-        (decision,) = self.detector.observe(batch)
+        digest_text, repeats = self.detector.identify(batch)
+        names = tuple([call.name or "" for call in batch.calls])
+        decision = self.detector.fold(batch, digest_text, names, repeats)
         rows = self.batches
         digest = self.hashes.number(decision.hash)
         rows.offset.append(offset)
@@ -186,18 +200,18 @@ class Timeline:
         rows.scope.append(self.scope_keys.number(key))
         rows.hash.append(digest)
         rows.letter.append(record.letters.setdefault(digest, len(record.letters)))
-        rows.names.append(self.names.number(tuple([call.name for call in batch.calls if call.name])))
-        rows.calls.append(len(batch.calls))
+        rows.names.append(self.names.number(names))
+        rows.calls.append(len(names))
         rows.policy.append(self._policy_number(self.detector.policy_of(key)))
         rows.add_usage(batch.usage)
         self.decisions.append(decision)
         number = len(rows)
+        if repeats:
+            self.repeats[number] = repeats
         record.batches.append(number)
         record.open.opened(number, [call.id for call in batch.calls])
         if decision.action != "pass":
-            self.notable.append(number)
-            if record.worst != "hard_stop":
-                record.worst = decision.action
+            self._mark_notable(number, decision)
         if number % SNAPSHOT_EVERY == 0:
             self._snapshots.append((number, self.detector.snapshot()))
 
@@ -207,16 +221,20 @@ class Timeline:
         if place is None:
             return
         rows = self.results
-        self.results_of.setdefault(place.batch, []).append(len(rows))
+        row = len(rows)
+        self.results_of.setdefault(place.batch, []).append(row)
+        outcome = outcome_of(result, self.names.values[self.batches.names[place.batch - 1]][place.call])
         rows.batch.append(place.batch)
         rows.call.append(place.call)
-        known = result.digest is not None
-        rows.digest.append(self.digests.number((result.name, result.digest or "")) if known else -1)
-        rows.error.append(result.status == "error")
+        rows.digest.append(self.digests.number((outcome.tool, outcome.digest)))
+        rows.error.append(self.errors.number(outcome.error) if outcome.failed else -1)
+        rows.seq.append(result.seq)
         rows.offset.append(offset)
         rows.length.append(length)
+        self.between.setdefault(len(self), []).append(row)
+        self._note(self._fold_result(self.detector, row))
 
-    def _add_mark(self, event: Header | Warned | PolicySet | Control) -> None:
+    def _add_mark(self, event: Header | Warned | PolicySet | Control | Witness) -> None:
         if isinstance(event, Header):
             self.segments += 1
             self.header = self.header or event
@@ -229,6 +247,7 @@ class Timeline:
         if isinstance(event, RunEnd):
             record.end = event
             return
+        self._hand_over(event if event.graph is None else msgspec.structs.replace(event, graph=None))
         record.end = None
         record.agent = event.agent or record.agent
         record.resume_of = event.resume_of or record.resume_of
@@ -239,7 +258,36 @@ class Timeline:
 
     def _hand_over(self, event: Event) -> None:
         self.between.setdefault(len(self), []).append(event)
-        self.detector.observe(event)
+        self._note(self.detector.observe(event))
+
+    def _note(self, decisions: Sequence[Decision]) -> None:
+        """Keep decisions that were made at a result; the worst of a batch is the one that is shown."""
+        for decision in decisions:
+            number = decision.batch
+            before = self.at_result.get(number)
+            if before is None or before.action == "warn":
+                self.at_result[number] = decision
+            self._mark_notable(number, decision)
+
+    def _mark_notable(self, number: int, decision: Decision) -> None:
+        position = bisect_left(self.notable, number)
+        if self.notable[position : position + 1] != array("l", [number]):
+            self.notable.insert(position, number)
+        record = self.scopes[decision.scope]
+        if record.worst != "hard_stop":
+            record.worst = decision.action
+
+    def _fold_result(self, detector: LoopDetector, row: int) -> tuple[Decision, ...]:
+        """Let a detector see a result from its row."""
+        return detector.fold_result(self.scope_of(self.results.batch[row]), *self.arrival(row))
+
+    def arrival(self, row: int) -> Arrival:
+        """A result as the engine sees it."""
+        rows = self.results
+        error = rows.error[row]
+        tool, digest = self.digests.values[rows.digest[row]]
+        outcome = Outcome(tool, digest, error >= 0, self.errors.values[error] if error >= 0 else "")
+        return Arrival(Place(rows.batch[row], rows.call[row]), outcome, rows.seq[row])
 
     def stub(self, number: int) -> Batch:
         """A batch without its arguments: all that the engine needs beside the hash and the names."""
@@ -257,12 +305,27 @@ class Timeline:
 
     def fold(self, detector: LoopDetector, number: int) -> Decision:
         """Let a detector that has decided the batch before this one see what lies between, and decide this one."""
-        for event in self.between.get(number - 1, ()):
-            detector.observe(event)
+        self.pass_over(detector, number - 1)
         row = number - 1
+        rows = self.batches
         return detector.fold(
-            self.stub(number), self.hashes.values[self.batches.hash[row]], self.names.values[self.batches.names[row]]
+            self.stub(number),
+            self.hashes.values[rows.hash[row]],
+            self.names.values[rows.names[row]],
+            self.repeats.get(number, ()),
         )
+
+    def pass_over(self, detector: LoopDetector, number: int) -> list[Decision]:
+        """Let a detector see what lies between a batch and the next one; what it decides there."""
+        sees_results = detector.sees_results
+        decisions: list[Decision] = []
+        for item in self.between.get(number, ()):
+            if not isinstance(item, int):
+                decisions.extend(detector.observe(item))
+                sees_results = detector.sees_results
+            elif sees_results:
+                decisions.extend(self._fold_result(detector, item))
+        return decisions
 
     def refold(self, detector: LoopDetector) -> Iterator[Decision]:
         """Every decision of a fresh detector, batch by batch. The hashes are those of the baseline's identity."""
@@ -280,6 +343,17 @@ class Timeline:
         for position in range(start + 1, number + 1):
             self.fold(detector, position)
         return detector
+
+    @property
+    def looks_at_results(self) -> bool:
+        """Whether any policy that was in force looks at results."""
+        return any(policy.looks_at_results for policy in self.policies)
+
+    def verdict(self, number: int) -> Decision:
+        """What is shown of a batch: the worst of what was decided on it, when it came and when its results were in."""
+        later = self.at_result.get(number)
+        decision = self.decisions[number - 1]
+        return decision if later is None else worst(decision, later)
 
     def policy_at(self, number: int) -> Policy:
         """The policy that decided a batch."""

@@ -115,7 +115,7 @@ def test_every_nearest_setting_does_what_it_says(policy: Policy, run: list[list[
             folded = list(fold_scope(steps, change.setting, change.value))
             assert folded[index].action == change.verdict != decision.action
             stops = [d.batch for d in folded if d.action == "hard_stop"]
-            assert (change.outcome.stops, change.outcome.first_stop) == (len(stops), stops[0] if stops else None)
+            assert (change.effect.stops, change.effect.first_stop) == (len(stops), stops[0] if stops else None)
             towards = -1 if change.value > change.before else 1
             if change.value + towards != change.before:
                 nearer = list(fold_scope(steps, change.setting, change.value + towards))
@@ -161,7 +161,7 @@ def test_the_text_of_a_stop_names_count_and_limit() -> None:
     same = session_of([batch(n, *[(name, {"query": "x"}) for name in "abcdeb"]) for n in range(1, 6)])
     text = stop_text(same.timeline.decisions[4], list("abcdeb"))
     assert text.startswith("[FORCED STOP]")
-    assert "the same tool calls (a, b, c, d, …) came 5 times (limit 5)" in text
+    assert "the same tool calls (a, b, c, d, …) came 5 times with the same arguments (limit 5)" in text
 
 
 def test_a_value_that_breaks_a_rule_is_no_way_out() -> None:

@@ -27,7 +27,7 @@ def test_defaults_are_deerflows() -> None:
     ("mapping", "problem"),
     [
         ({"hard_limt": 3}, "hard_limt: unknown setting, did you mean hard_limit?"),
-        ({"zzz": 3}, "zzz: unknown setting; known are hard_limit, identity,"),
+        ({"zzz": 3}, "zzz: unknown setting; known are budget, cycle, error_streak, hard_limit,"),
         ({"hard_limit": 2}, "hard_limit: must be at least warn_threshold (3), is 2"),
         ({"warn_threshold": 0}, "warn_threshold: must be a whole number from 1, is 0"),
         ({"window_size": True}, "window_size: must be a whole number, is True"),

@@ -1,18 +1,21 @@
 """What a rule is: the facts it sees, the finding it gives, and how its state is kept and saved.
 
-A layer is one file here. It keeps state of its own per scope, accounts every batch, and says what it found. Which
+A layer is one file here. It keeps state of its own per scope, accounts every batch (and, some, every result), and says what it found. Which
 finding becomes the decision is the detector's business alone: rules are asked in the order of severity, and a stop of
 an earlier one is told to the later ones, which may care (`tool_frequency` does not account such a batch).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-__all__ = ["Account", "Facts", "Finding", "Rule", "RuleState"]
+from loopscope.engine.accounts import Account
+from loopscope.engine.trail import Brought, Trail
+
+__all__ = ["Facts", "Finding", "ResultRule", "Rule", "RuleState", "Step", "WitnessRule"]
 
 RuleState: TypeAlias = Any
 """The state of one rule in one scope; only that rule knows its type."""
@@ -27,7 +30,13 @@ class Facts(Struct, frozen=True, gc=False):
     ts: float | None
     hash: str
     names: tuple[str, ...]
-    """Tool names in model order, nameless calls left out."""
+    """Tool names in model order, empty where a call has none."""
+    repeats: tuple[tuple[str, str, int], ...] = ()
+    """Calls that occur more than once in it: what their key is known by, their tool, how often."""
+    trail: Trail | None = None
+    """What the scope's batches brought; None under a policy that does not look at results."""
+    accounts: Sequence[Account] = ()
+    """The accounts that it is charged to, nearest first; none under a policy without budgets."""
 
 
 class Finding(Struct, frozen=True, gc=False):
@@ -40,9 +49,11 @@ class Finding(Struct, frozen=True, gc=False):
     threshold: float
     mark: str | None = None
     """What is marked as warned if this finding is the one that is emitted."""
+    counter: str | None = None
+    """The counter of a budget."""
 
 
-Account: TypeAlias = "Callable[[RuleState, Facts, Finding | None], Finding | None]"
+Step: TypeAlias = "Callable[[RuleState, Facts, Finding | None], Finding | None]"
 """`Rule.account`, bound to its rule."""
 
 
@@ -67,3 +78,19 @@ class Rule(Protocol):
 
     def load(self, data: dict[str, Any]) -> RuleState:
         """The state that `dump` gave."""
+
+
+@runtime_checkable
+class ResultRule(Rule, Protocol):
+    """A layer that decides when the last result of a batch is in."""
+
+    def account_results(self, state: RuleState, brought: Brought) -> Finding | None:
+        """Account a batch whose results are all in; a stop found here falls on the scope's next batch too."""
+
+
+@runtime_checkable
+class WitnessRule(Rule, Protocol):
+    """A layer that looks at the program's own witnesses."""
+
+    def account_witness(self, state: RuleState, values: dict[str, Any], *, complete: bool) -> Finding | None:
+        """Account values; `complete` tells that the results of the newest batch are all in."""

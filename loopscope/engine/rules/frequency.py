@@ -20,12 +20,13 @@ class ToolFrequency:
     """Counts each call's tool in the window of tool names."""
 
     layer = "tool_frequency"
-    __slots__ = ("_general", "_overrides", "_size")
+    __slots__ = ("_aware", "_general", "_overrides", "_size")
 
     def __init__(self, policy: Policy) -> None:
         self._general = Limits(policy.tool_freq_warn, policy.tool_freq_hard_limit)
         self._overrides = policy.tool_freq_overrides
         self._size = policy.frequency_window
+        self._aware = policy.result_aware
 
     def new_state(self) -> Window:
         return Window()
@@ -35,8 +36,14 @@ class ToolFrequency:
             return None
         candidate: Finding | None = None
         items, counts, size, overrides = state.items, state.counts, self._size, self._overrides
+        position = -1
         for name in facts.names:
+            position += 1
+            if not name:
+                continue
             items.append(name)
+            if self._aware:
+                self._place(state, facts.n, position)
             count = counts[name] = counts.get(name, 0) + 1
             while len(items) > size:
                 gone = items.popleft()
@@ -47,7 +54,7 @@ class ToolFrequency:
                     state.marked.discard(gone)
                 count = counts[name]
             own = overrides.get(name, self._general) if overrides else self._general
-            if count >= own.hard_limit:
+            if count >= own.hard_limit and (not self._aware or self._idle(state, facts, name, own.hard_limit)):
                 return Finding("hard_stop", self.layer, name, count, own.hard_limit)
             if count < own.warn:
                 if state.marked:
@@ -55,6 +62,21 @@ class ToolFrequency:
             elif candidate is None and name not in state.marked:
                 candidate = Finding("warn", self.layer, name, count, own.warn, name)
         return candidate
+
+    def _place(self, state: Window, batch: int, call: int) -> None:
+        state.places.append((batch, call))
+        if len(state.places) > self._size:
+            state.places.popleft()
+
+    def _idle(self, state: Window, facts: Facts, name: str, hard_limit: int) -> bool:
+        """Whether as many calls of the tool as the limit asks for, this one counted, brought nothing new."""
+        trail, places = facts.trail, state.places
+        while len(places) > len(state.items):
+            places.popleft()
+        if trail is None:
+            return True
+        newest = zip(reversed(state.items), reversed(places), strict=False)
+        return sum(item == name and trail.not_new(*place) for item, place in newest) + 1 >= hard_limit
 
     def mark(self, state: Window, finding: Finding) -> None:
         """Marked only while the count is still at its warning: later calls of the batch may have pushed it out."""

@@ -19,12 +19,13 @@ class IdenticalCallSet:
     """Counts the batch's hash in the window of hashes."""
 
     layer = "identical_call_set"
-    __slots__ = ("_hard", "_size", "_warn")
+    __slots__ = ("_aware", "_hard", "_size", "_warn")
 
     def __init__(self, policy: Policy) -> None:
         self._warn = policy.warn_threshold
         self._hard = policy.hard_limit
         self._size = policy.window_size
+        self._aware = policy.result_aware
 
     def new_state(self) -> Window:
         return Window()
@@ -43,9 +44,18 @@ class IdenticalCallSet:
             count = counts[digest]
         if count < self._warn:
             return None
-        if count >= self._hard:
+        if count >= self._hard and (not self._aware or self._idle(state, facts)):
             return Finding("hard_stop", self.layer, None, count, self._hard)
         return None if digest in state.marked else Finding("warn", self.layer, None, count, self._warn, digest)
+
+    def _idle(self, state: Window, facts: Facts) -> bool:
+        """Whether as many occurrences as the limit asks for, this one counted, brought nothing new."""
+        trail, size = facts.trail, len(state.items)
+        if trail is None:
+            return True
+        newest = [brought for brought in reversed(trail.batches.values())][:size]
+        stale = sum(brought.stale for brought in newest if brought.hash == facts.hash)
+        return stale + 1 >= self._hard
 
     def mark(self, state: Window, finding: Finding) -> None:
         state.marked.add(finding.mark or "")

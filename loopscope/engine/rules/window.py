@@ -1,13 +1,14 @@
 """A sliding window that knows how often each item is in it, without counting it over.
 
-Both layers of the detector count occurrences among the newest items; `list.count` over the window costs more than the
-rest of a decision, so the counts are kept as items come and go.
+Both first layers count occurrences among the newest items; `list.count` over the window costs more than the rest of a
+decision, so the counts are kept as items come and go.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = ["Window"]
 
@@ -15,15 +16,20 @@ __all__ = ["Window"]
 class Window:
     """The newest items, oldest first, and the marks of items that were warned of."""
 
-    __slots__ = ("counts", "items", "marked")
+    __slots__ = ("counts", "items", "marked", "places")
 
-    def __init__(self, items: Iterable[str] = (), marked: Iterable[str] = ()) -> None:
+    def __init__(
+        self, items: Iterable[str] = (), marked: Iterable[str] = (), places: Iterable[tuple[int, int]] = ()
+    ) -> None:
         self.items: deque[str] = deque(items)
         self.counts: dict[str, int] = {}
         self.marked: set[str] = set(marked)
+        self.places: deque[tuple[int, int]] = deque((batch, call) for batch, call in places)
+        """Where the newest items come from, as batch and call: kept only where limits look at results."""
         for item in self.items:
             self.counts[item] = self.counts.get(item, 0) + 1
 
-    def dump(self) -> dict[str, list[str]]:
+    def dump(self) -> dict[str, Any]:
         """The window as plain data: `Window(**window.dump())` is the same window."""
-        return {"items": list(self.items), "marked": sorted(self.marked)}
+        places = {"places": list(self.places)} if self.places else {}
+        return {"items": list(self.items), "marked": sorted(self.marked), **places}

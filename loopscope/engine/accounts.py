@@ -1,0 +1,120 @@
+"""Budgets' accounts: what each scope and those below it have spent, so that handing a task on never resets a budget."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Any
+
+from loopscope.engine.events import Batch, ScopeKey
+
+__all__ = ["Account", "Accounts"]
+
+MINUTE = 60.0
+DEEPEST = 64
+"""Ancestors that are charged: more than any real hand-off, and an end for parents that form a ring."""
+
+
+class Account:
+    """The counters of one scope, its sub-agents' spending included."""
+
+    __slots__ = ("counters", "recent", "started", "warned")
+
+    def __init__(self, started: float | None) -> None:
+        self.counters: dict[str, float] = {}
+        self.recent: deque[float] = deque()
+        """Times of the model calls of the last minute, Unix seconds."""
+        self.started = started
+        """Time of the scope's own first event."""
+        self.warned: set[str] = set()
+
+    def charge(self, batch: Batch) -> None:
+        """Add what one AI message cost."""
+        usage, calls = batch.usage, len(batch.calls)
+        tokens_in = (usage.input_tokens or 0) if usage is not None else 0
+        tokens_out = (usage.output_tokens or 0) if usage is not None else 0
+        self._add("iterations", 1 if calls else 0)
+        self._add("model_calls", 1)
+        self._add("tool_calls", calls)
+        self._add("input_tokens", tokens_in)
+        self._add("output_tokens", tokens_out)
+        self._add("total_tokens", tokens_in + tokens_out)
+        self._add("cost_usd", (usage.cost_usd or 0) if usage is not None else 0)
+        if batch.ts is not None:
+            self.recent.append(batch.ts)
+            while self.recent[0] <= batch.ts - MINUTE:
+                self.recent.popleft()
+
+    def _add(self, counter: str, amount: float) -> None:
+        self.counters[counter] = self.counters.get(counter, 0) + amount
+
+    def value(self, counter: str, now: float | None) -> float:
+        """What a counter stands at; `now` is the time of the batch that is decided."""
+        if counter == "wall_clock_s":
+            return max(0.0, now - self.started) if now is not None and self.started is not None else 0.0
+        if counter == "requests_per_minute":
+            return len(self.recent)
+        return self.counters.get(counter, 0)
+
+    def dump(self) -> dict[str, Any]:
+        """The account as plain data."""
+        return {
+            "counters": dict(self.counters),
+            "recent": list(self.recent),
+            "started": self.started,
+            "warned": sorted(self.warned),
+        }
+
+    @classmethod
+    def load(cls, data: dict[str, Any]) -> Account:
+        """The account that `dump` gave."""
+        account = cls(data["started"])
+        account.counters.update(data["counters"])
+        account.recent.extend(data["recent"])
+        account.warned.update(data["warned"])
+        return account
+
+
+class Accounts:
+    """The accounts of all scopes, and who is whose parent."""
+
+    __slots__ = ("parents", "scopes")
+
+    def __init__(self) -> None:
+        self.scopes: OrderedDict[ScopeKey, Account] = OrderedDict()
+        self.parents: OrderedDict[ScopeKey, ScopeKey] = OrderedDict()
+
+    def adopt(self, child: ScopeKey, parent: ScopeKey, limit: int) -> None:
+        """Remember a parent; twice as many as scopes are remembered."""
+        self.parents[child] = parent
+        self.parents.move_to_end(child)
+        while len(self.parents) > 2 * limit:
+            self.parents.popitem(last=False)
+
+    def lineage(self, key: ScopeKey) -> Iterator[ScopeKey]:
+        """The scope and its ancestors, nearest first."""
+        seen: set[ScopeKey] = set()
+        current: ScopeKey | None = key
+        while current is not None and current not in seen and len(seen) < DEEPEST:
+            yield current
+            seen.add(current)
+            current = self.parents.get(current)
+
+    def begin(self, key: ScopeKey, ts: float | None, limit: int) -> Account:
+        """The account of a scope, whose clock starts at its first event that has a time."""
+        account = self.scopes.get(key)
+        if account is None:
+            account = self.scopes[key] = Account(ts)
+        elif account.started is None:
+            account.started = ts
+        self.scopes.move_to_end(key)
+        while len(self.scopes) > 2 * limit:
+            self.scopes.popitem(last=False)
+        return account
+
+    def charge(self, batch: Batch, limit: int) -> list[Account]:
+        """Charge an AI message to its scope and to every ancestor; their accounts, nearest first."""
+        charged = [self.begin(key, batch.ts, limit) for key in self.lineage(batch.scope)]
+        for account in charged:
+            account.charge(batch)
+        return charged

@@ -1,0 +1,61 @@
+"""Layer `budget`: what a scope, with all that it handed on, may spend.
+
+The outer bound of a loop: it holds whatever the loop looks like. A batch is looked at in its own account and in those of
+its ancestors; the first counter that is used up stops it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopscope.engine.accounts import Account
+from loopscope.engine.policy import Policy
+from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.sections import COUNTERS
+
+__all__ = ["BudgetRule"]
+
+
+class _State:
+    """The account whose warning was found last, until it is known whether it is emitted."""
+
+    __slots__ = ("crossed",)
+
+    def __init__(self) -> None:
+        self.crossed: Account | None = None
+
+
+class BudgetRule:
+    """Compares accounts with limits."""
+
+    layer = "budget"
+    __slots__ = ("_budgets",)
+
+    def __init__(self, policy: Policy) -> None:
+        self._budgets = [(counter, policy.budget[counter]) for counter in COUNTERS if counter in policy.budget]
+
+    def new_state(self) -> _State:
+        return _State()
+
+    def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
+        warning: Finding | None = None
+        for counter, budget in self._budgets:
+            soft = budget.warn * budget.limit
+            for account in facts.accounts:
+                value = account.value(counter, facts.ts)
+                if value >= budget.limit:
+                    return Finding("hard_stop", self.layer, None, value, budget.limit, counter=counter)
+                if warning is None and value >= soft and counter not in account.warned:
+                    warning = Finding("warn", self.layer, None, value, soft, counter, counter)
+                    state.crossed = account
+        return warning
+
+    def mark(self, state: _State, finding: Finding) -> None:
+        if state.crossed is not None:
+            state.crossed.warned.add(finding.mark or "")
+
+    def dump(self, state: _State) -> dict[str, Any]:  # noqa: ARG002 - the accounts are saved with the detector
+        return {}
+
+    def load(self, data: dict[str, Any]) -> _State:  # noqa: ARG002 - as above
+        return _State()

@@ -1,0 +1,118 @@
+"""Layer `stagnation`: iterations in a row in which a witness shows no progress.
+
+A witness is a value that code compares, never a model. Two are built in, what the batch's results were and what its failures
+said; others come from the program as `witness` events. Decided when an iteration's results and its value are in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+from loopscope.engine.policy import Policy
+from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.trail import Brought
+
+__all__ = ["StagnationRule", "progressed"]
+
+
+class _State(Struct):
+    value: Any = None
+    """The last iteration's value; the best one so far for `improves`."""
+    known: bool = False
+    stale: int = 0
+    marked: bool = False
+    carried: Finding | None = None
+    offered: list[Any] = []
+    """A value from the program whose iteration is not complete yet: none or one."""
+    waiting: bool = False
+    """An iteration is complete, and the program has not told its value yet."""
+
+
+class StagnationRule:
+    """Counts iterations without progress."""
+
+    layer = "stagnation"
+    __slots__ = ("_hard", "_mode", "_warn", "_witness")
+
+    def __init__(self, policy: Policy) -> None:
+        self._witness = policy.stagnation.witness
+        self._mode = policy.stagnation.mode
+        self._warn = policy.stagnation.warn
+        self._hard = policy.stagnation.hard_limit
+
+    def new_state(self) -> _State:
+        return _State()
+
+    def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
+        carried, state.carried = state.carried, None
+        state.waiting = False
+        return carried
+
+    def account_results(self, state: _State, brought: Brought) -> Finding | None:
+        if self._witness == "results":
+            return self._next(
+                state, [list(outcome[:2]) for outcome in brought.outcomes if outcome is not None], "changes"
+            )
+        if self._witness == "last_error":
+            failures = [[o.tool, o.error] for o in brought.outcomes if o is not None and o.failed]
+            if not failures:
+                state.stale, state.marked = 0, False
+                return None
+            return self._next(state, failures, "changes")
+        if state.offered:
+            return self._next(state, state.offered.pop(), self._mode)
+        state.waiting = True
+        return None
+
+    def account_witness(self, state: _State, values: dict[str, Any], *, complete: bool) -> Finding | None:
+        """A value from the program; `complete` tells that the newest iteration's results are all in."""
+        if self._witness not in values:
+            return None
+        if state.waiting and complete:
+            state.waiting = False
+            return self._next(state, values[self._witness], self._mode)
+        state.offered = [values[self._witness]]
+        return None
+
+    def _next(self, state: _State, value: Any, mode: str) -> Finding | None:
+        moved = not state.known or progressed(mode, state.value, value)
+        if moved or mode != "improves":
+            state.value = value
+        state.known = True
+        if moved:
+            state.stale, state.marked = 0, False
+            return None
+        state.stale += 1
+        if self._hard is not None and state.stale >= self._hard:
+            state.carried = Finding("hard_stop", self.layer, None, state.stale, self._hard)
+            return state.carried
+        if self._warn is not None and state.stale >= self._warn and not state.marked:
+            return Finding("warn", self.layer, None, state.stale, self._warn)
+        return None
+
+    def mark(self, state: _State, finding: Finding) -> None:  # noqa: ARG002 - a Rule
+        state.marked = True
+
+    def dump(self, state: _State) -> dict[str, Any]:
+        data: dict[str, Any] = to_builtins(state)
+        return data
+
+    def load(self, data: dict[str, Any]) -> _State:
+        carried = data["carried"]
+        return _State(**data | {"carried": None if carried is None else Finding(**carried)})
+
+
+def progressed(mode: str, before: Any, now: Any) -> bool:
+    """Whether a value shows progress; values that cannot be compared do, if they differ: no run is stopped for a type."""
+    try:
+        if mode in ("increases", "improves"):
+            return bool(now > before)
+        if mode == "decreases":
+            return bool(now < before)
+        if mode == "shrinks":
+            return set(now) < set(before)
+    except TypeError:
+        return bool(now != before)
+    return bool(now != before)
