@@ -1,4 +1,4 @@
-"""What a recording keeps of LangChain messages: calls, usage, model and text of an AI message, the outcome of a tool message.
+"""What a recording keeps of LangChain messages: calls, usage, model and text of the model's, errors of the tools'.
 
 Only reading, and never failing: every provider fills `response_metadata` in its own way.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 from loopscope.engine.events import Call, Usage
 
@@ -69,7 +69,7 @@ def error_type_of(message: ToolMessage, text: str) -> str | None:
     return "ToolInvocationError" if _REFUSED.match(head) else None
 
 
-def since_last_ai(messages: Sequence[AnyMessage]) -> list[ToolMessage]:
+def since_last_ai(messages: Sequence[BaseMessage]) -> list[ToolMessage]:
     """The tool messages since the last AI message, oldest first."""
     found: list[ToolMessage] = []
     for message in reversed(messages):

@@ -1,8 +1,8 @@
 """The name and the shape of the graph that a hook runs in, for the `run_start` of a recording.
 
-LangGraph hands no graph to its nodes. It is reached through the running loop: what a node may call to start further work is bound to
-it, and the graph is what refers to the loop's table of nodes. Asked for while something records, once per graph; where any
-of this is not as expected, a recording does without.
+LangGraph hands no graph to its nodes. It is reached through the running loop: what a node may call to start further
+work is bound to it, and the graph is what refers to the loop's table of nodes. Asked for while something records,
+once per graph; where any of this is not as expected, a recording does without.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def has_node(name: str) -> bool:
 
 
 def _nodes() -> dict[str, Any]:
-    nodes: dict[str, Any] = get_config()["configurable"]["__pregel_call"].keywords["schedule_task"].__self__.nodes
+    nodes: dict[str, Any] = (
+        get_config().get("configurable", {})["__pregel_call"].keywords["schedule_task"].__self__.nodes
+    )
     return nodes
 
 

@@ -1,7 +1,8 @@
 """The guard: the engine in a running program. Calls in, the text that stops them out, events to whoever listens.
 
-It knows no framework: an adapter tells it which agent loop is meant (`Guard.ids`), what was said and what came back. It holds the one lock
-from giving a `seq` to queueing the event, and feeds every event to the engine first, so that live and replayed state are equal.
+It knows no framework: an adapter tells it which agent loop is meant (`Guard.ids`), what was said and what came back.
+It holds the one lock from giving a `seq` to queueing the event, and feeds every event to the engine first, so that
+live and replayed state are equal.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from loopscope.adapters.recorded import Recording
 from loopscope.adapters.scope_id import NO_THREAD, Invocation, ScopeIds
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph
-from loopscope.engine.policy import Policy
-from loopscope.engine.texts import stop_text, warning_text
+from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.texts import stop_text
 from loopscope.recording.bus import bus
+from loopscope.recording.preview import PREVIEW
 from loopscope.recording.redaction import Redactor
 
 __all__ = ["LOOP_CAPPED", "Guard", "Shape"]
@@ -28,6 +30,8 @@ LOOP_CAPPED: Final = "loop_capped"
 """The stop reason of a run that was stopped for looping: DeerFlow's word."""
 _UNREAD_REASONS = 1_000
 _REMEMBERED_TASKS = 2_000
+_CALLS_ALONE = DEFAULT.to_dict().keys() | {"identity", "identity_fields", "on_stop"}
+"""Settings of layers for which the calls are enough: no results, no usage, no time."""
 
 M = TypeVar("M")
 Shape: TypeAlias = Callable[[], tuple[str | None, Graph | None]]
@@ -52,28 +56,31 @@ class Guard:
         self._publisher = Publisher(self.detector)
         self._redactor = redactor
         self._shape = shape
-        self._watching = recording is not None
+        self._full = recording is not None or not policy.to_dict().keys() <= _CALLS_ALONE
         self._decided = Decided(_REMEMBERED_TASKS)
         self._reasons = StopReasons(_UNREAD_REASONS)
         self._failed: list[Loop] = []
 
     @property
-    def watching(self) -> bool:
-        """Whether events are made. It stays so: where a call holds a secret, its key is another one from then on."""
+    def full(self) -> bool:
+        """Whether every event is made, since somebody listens or a layer of the policy looks at more than calls.
+
+        Once it is, it stays so: where a call holds a secret, its key is another one from then on.
+        """
         if bus.active:
-            self._watching = True
-        return self._watching
+            self._full = True
+        return self._full
 
     def watch(self) -> None:
-        """Make events from now on."""
-        self._watching = True
+        """Make every event from now on."""
+        self._full = True
 
     def begin(self, runtime: Any) -> Loop:
         """An agent begins."""
         loop = self.ids.begin(runtime)
         if self._failed and not loop.prefix:
             self._bury(loop)
-        if self.watching:
+        if self.full:
             self._announce(loop)
         return loop
 
@@ -96,8 +103,9 @@ class Guard:
         if task_id in decided:
             return decided[task_id]  # type: ignore[index]  # None is never put in
         text = None
-        if self._watching or bus.active:
-            text = self._decide_watched(loop, calls, said(message))
+        if self._full or bus.active:
+            self._full = True
+            text = self._decide_fully(loop, calls, said(message))
         elif calls:
             thread_id, run_id = loop.key
             batch = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls)
@@ -128,7 +136,8 @@ class Guard:
     def failed(self, loop: Loop, texts: Sequence[str], error: BaseException, *, paused: bool = False) -> None:
         """The request did not get through: its warnings wait again, before all others.
 
-        An error may yet be made good by a retry further out, so the end of the loop is told when nothing more can come of it.
+        An error may yet be made good by a retry further out, so the end of the loop is told when nothing more can
+        come of it.
         """
         with bus.lock:
             for text in texts:
@@ -159,7 +168,7 @@ class Guard:
             for text in self.detector.pending(loop.key):
                 self._publisher.warned(loop, "dropped", text)
             if loop.announced:
-                self._publisher.end(loop, LOOP_CAPPED if loop.stopped else "completed", None)
+                self._publisher.end(loop, LOOP_CAPPED if loop.stopped else "completed")
             self._leave(loop)
 
     def abandon(self, loop: Loop) -> None:
@@ -175,7 +184,7 @@ class Guard:
             recording.settle()
 
     def consume_stop_reason(self, run_id: object) -> str | None:
-        """Why this run was stopped, once; None where it was not. Takes the run id, or what the context's `stop_reason` holds."""
+        """Why this run was stopped, once; None where it was not. Takes a run id, or a context's `stop_reason`."""
         with bus.lock:
             if isinstance(run_id, StopReason):
                 return self._reasons.take(run_id.run_id)
@@ -215,21 +224,17 @@ class Guard:
                 loop.parent.children[loop.prefix] = loop
             self._publisher.start(loop, agent or _node_of(loop.prefix), graph)
 
-    def _decide_watched(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
-        self._watching = True
+    def _decide_fully(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
         self._announce(loop)
         calls = tuple(map(self._redactor.call, calls))
-        said = said._replace(text=self._redactor.preview(said.text).content if said.text else None)
+        said = said._replace(text=self._redactor.text(said.text, PREVIEW) if said.text else None)
         text = None
         with bus.lock:
             loop.reported.clear()
             decision = self._publisher.batch(loop, calls, said)
-            if decision is not None:
-                loop.stopped = decision.action == "hard_stop"
-                if loop.stopped:
-                    text = self._stop(loop, stop_text(decision, _names(calls)))
-                elif decision.action == "warn":
-                    self._publisher.warned(loop, "queued", warning_text(decision, _names(calls)))
+            loop.stopped = decision is not None and decision.action == "hard_stop"
+            if decision is not None and loop.stopped:
+                text = self._stop(loop, stop_text(decision, _names(calls)))
         self.settle(loop)
         return text
 

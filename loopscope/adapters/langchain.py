@@ -1,7 +1,8 @@
 """The middleware for `langchain.agents.create_agent`: framework in, effects out.
 
-It reads messages and `Runtime` here and leaves everything else to the guard. List it last among an agent's middlewares: `after_model` hooks run
-from last to first, so it sees the model's answer before any other hook has changed it or stopped to ask somebody.
+It reads messages and `Runtime` here and leaves everything else to the guard. List it last among an agent's
+middlewares: `after_model` hooks run from last to first, so it sees the model's answer before any other hook has
+changed it or stopped to ask somebody.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.messages import newest_ai, stopped, warning_message
 from loopscope.adapters.recorded import Recording
 from loopscope.engine.events import Call
+from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.recording import preview
 from loopscope.recording.redaction import Redactor
@@ -38,22 +40,20 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
     The thresholds have DeerFlow's names and order; what is not given is `policy`'s, or the default.
 
     Args:
-        warn_threshold: equal batches in the window that warn the model (3).
-        hard_limit: equal batches in the window that stop the run (5).
-        window_size: batches of one agent loop that are remembered (20).
-        max_tracked_threads: agent loops that are remembered (100).
-        tool_freq_warn: calls of one tool that warn the model (30).
-        tool_freq_hard_limit: calls of one tool that stop the run (50).
-        tool_freq_overrides: other frequency limits by tool: `{"bash": (50, 100)}` or `{"bash": {"warn": 50, "hard_limit": 100}}`.
-        policy: a whole policy instead of single thresholds, or below them.
-        record: file to which the runs are recorded; `{pid}` in its name is this process. It never disturbs a run.
-        redact: regular expressions of further secrets that must not reach the recording.
+        warn_threshold: equal batches in the window that warn the model (3). hard_limit: equal batches in the window
+        that stop the run (5). window_size: batches of one agent loop that are remembered (20). max_tracked_threads:
+        agent loops that are remembered (100). tool_freq_warn: calls of one tool that warn the model (30).
+        tool_freq_hard_limit: calls of one tool that stop the run (50). tool_freq_overrides: other frequency limits by
+        tool: `{"bash": (50, 100)}` or `{"bash": {"warn": 50, "hard_limit": 100}}`. policy: a whole policy instead of
+        single thresholds, or below them. record: file to which the runs are recorded; `{pid}` in its name is this
+        process. It never disturbs a run. redact: regular expressions of further secrets that must not reach the
+        recording.
 
     Raises:
         PolicyError: with every value that breaks a rule.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - DeerFlow's names, in DeerFlow's order
         self,
         warn_threshold: int | None = None,
         hard_limit: int | None = None,
@@ -80,7 +80,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         given = {name: value for name, value in thresholds.items() if value is not None}
         base = DEFAULT if policy is None else policy
         whole = base.with_(**given) if given else base
-        redactor = Redactor(redact)
+        redactor = Redactor(redact, key_of=Identity(whole).key)
         recording = None if record is None else Recording.open(record, whole)
         self._guard = Guard(whole, recording, redactor, graph_shape.current)
 
@@ -88,7 +88,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
     def from_config(
         cls, config: object, *, record: str | PathLike[str] | None = None, redact: Sequence[str] = ()
     ) -> Self:
-        """A middleware from DeerFlow's `loop_detection` section, as a mapping or as the object that DeerFlow makes of it.
+        """A middleware from DeerFlow's `loop_detection` section: the mapping, or the object that DeerFlow makes of it.
 
         `enabled` is accepted; whether to use the middleware at all is for the application to decide.
 
@@ -179,7 +179,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         """The invocation ended: what is left to report is reported, what is left to say is dropped."""
         guard = self._guard
         loop = guard.ids.find(runtime)
-        if guard.watching:
+        if guard.full:
             guard.report(loop, _outcomes(state["messages"]))
         guard.end(loop)
 
@@ -190,7 +190,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
     def _prepare(self, request: ModelRequest[Any]) -> tuple[Loop, tuple[str, ...], ModelRequest[Any]]:
         guard = self._guard
         loop = guard.ids.find(request.runtime)
-        if guard.watching:
+        if guard.full:
             guard.report(loop, _outcomes(request.messages))
         texts = guard.take(loop)
         if texts:
@@ -228,6 +228,5 @@ def _plain_config(config: object) -> dict[str, Any]:
 
 
 def _plain_limits(limits: object) -> object:
-    if hasattr(limits, "warn") and hasattr(limits, "hard_limit"):
-        return {"warn": limits.warn, "hard_limit": limits.hard_limit}
-    return limits
+    names = ("warn", "hard_limit")
+    return {name: getattr(limits, name) for name in names} if all(hasattr(limits, name) for name in names) else limits

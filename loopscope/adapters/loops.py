@@ -1,4 +1,4 @@
-"""One agent loop as the guard keeps it, and what an adapter tells of it: what the model said, what became of its calls."""
+"""One agent loop as the guard keeps it, and what an adapter tells of it: what was said, what became of the calls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Bounded memories of the middleware: decisions that a re-executed node must get again, and stop reasons nobody has read.
+"""Bounded memories of the middleware: decisions for nodes that are executed again, stop reasons that nobody has read.
 
-Apart from what the engine remembers: these belong to the framework's way of running things, and no recording needs them.
+Apart from what the engine remembers: these belong to the framework's way of running things, and no recording needs
+them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class StopReason(str):
     __slots__ = ("run_id",)
     run_id: str | None
 
-    def __new__(cls, reason: str, run_id: str | None) -> Self:
+    def __new__(cls, reason: str, run_id: str | None) -> Self:  # noqa: D102 - a constructor
         made = super().__new__(cls, reason)
         made.run_id = run_id
         return made

@@ -1,7 +1,8 @@
 """Surgery on LangChain messages: an AI message without its tool calls, and the one message that carries warnings.
 
-Apart from the middleware since it knows how providers repeat tool calls in other places of a message: where one copy is left, the
-next request to that provider fails, as it has calls without results. Nothing that is handed in is ever changed.
+Apart from the middleware since it knows how providers repeat tool calls in other places of a message: where one copy
+is left, the next request to that provider fails, as it has calls without results. Nothing that is handed in is ever
+changed.
 """
 
 from __future__ import annotations

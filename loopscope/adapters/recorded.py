@@ -1,6 +1,7 @@
 """A recording file that several middlewares of one process may share, each with a policy of its own.
 
-Apart from the recorder since only adapters know which agents belong to one recording; two writers to one file would mix their lines.
+Apart from the recorder since only adapters know which agents belong to one recording; two writers to one file would
+mix their lines.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Recording:
     @classmethod
     def open(cls, path: str | PathLike[str], policy: Policy) -> Recording:
         """The recording to this file, which may be open already; `release` it once for each call."""
-        absolute = os.path.abspath(path)
+        absolute = os.path.abspath(path)  # noqa: PTH100 - a link is the name that the user chose
         with bus.lock:
             recording = _open.get(absolute)
             if recording is None:

@@ -1,8 +1,9 @@
 """Which agent loop a hook is called for: its thread, its run and its parent, told from LangGraph's `Runtime` (SPEC §4).
 
-One file for every adapter, since all must give the same answer for the same run. LangGraph makes a new `Runtime` per node and CPython
-reuses addresses, so an invocation is recognised by the `RunControl` that all its nodes share: it is held strongly, compared by
-identity, and let go when the top-level agent ends or, against abnormal exits, when too many have piled up.
+One file for every adapter, since all must give the same answer for the same run. LangGraph makes a new `Runtime` per
+node and CPython reuses addresses, so an invocation is recognised by the `RunControl` that all its nodes share: it is
+held strongly, compared by identity, and let go when the top-level agent ends or, against abnormal exits, when too
+many have piled up.
 """
 
 from __future__ import annotations
@@ -52,14 +53,13 @@ class Run:
 class Invocation:
     """One call of a graph from outside, with everything that runs inside of it."""
 
-    __slots__ = ("context", "control", "holders", "run", "scopes")
+    __slots__ = ("__weakref__", "context", "control", "run", "scopes")
 
     def __init__(self, control: object, run: Run, context: object) -> None:
         self.control: object | None = control
         """None once it is let go, so that no other object is ever taken for it."""
         self.run = run
         self.context = context
-        self.holders = 0
         self.scopes: dict[str, Scope] = {}
 
 
@@ -121,12 +121,12 @@ class _Place(NamedTuple):
         return self.named_thread or NO_THREAD
 
 
-_invocations: dict[int, Invocation] = {}
-"""The running invocations of this process, by the address of their control object."""
+_invocations: weakref.WeakValueDictionary[int, Invocation] = weakref.WeakValueDictionary()
+"""The running invocations of this process, by the address of their control object, held by the adapters."""
 
 
 class ScopeIds(Generic[S]):
-    """Finds the scope of a hook for one adapter. What it knows of an invocation is its own; the base ids are the process's.
+    """Finds the scope of a hook for one adapter. What it knows of a run is its own; the base ids are the process's.
 
     Args:
         limit: how many invocations are held that never told of their end.
@@ -142,7 +142,6 @@ class ScopeIds(Generic[S]):
         self._lost = lost
         self._seen: OrderedDict[int, _Seen[S]] = OrderedDict()
         self._runs: OrderedDict[str, list[Run]] = OrderedDict()
-        weakref.finalize(self, _drop_all, self._seen).atexit = False
 
     def find(self, runtime: Any) -> S:
         """The scope of a hook that is not the beginning of an agent: an invocation that starts with one is a resume."""
@@ -227,7 +226,6 @@ class ScopeIds(Generic[S]):
         if invocation is None:
             invocation = Invocation(place.anchor, self._run(place, begins=begins), place.context)
             _invocations[address] = invocation
-        invocation.holders += 1
         self._remember(invocation.run)
         seen = self._seen[address] = _Seen(invocation)
         self._seen.move_to_end(address)
@@ -235,7 +233,6 @@ class ScopeIds(Generic[S]):
             _, given_up = self._seen.popitem(last=False)
             for scope in list(given_up.scopes.values()):
                 self._lost(scope)
-            _drop(given_up.invocation)
         return seen
 
     def _run(self, place: _Place, *, begins: bool) -> Run:
@@ -258,7 +255,7 @@ class ScopeIds(Generic[S]):
             if key is not None and (_has_task(place.prefix) or not begins) and named in (ABSENT, run.id, key.run_id):
                 return run
         for run in runs:
-            # A sub-agent that begins first of all was delegated to before an interrupt, unless the top level is no agent.
+            # A sub-agent that begins first of all was delegated to before an interrupt, if the top level is an agent.
             if begins and not (place.prefix and "" in run.keys):
                 continue
             if run.generated if named is ABSENT else run.id == named:
@@ -267,10 +264,8 @@ class ScopeIds(Generic[S]):
 
     def _supersede(self, run: Run) -> None:
         """Let go of the earlier invocations of a run that is resumed."""
-        for address, seen in list(self._seen.items()):
-            if seen.invocation.run is run:
-                del self._seen[address]
-                _drop(seen.invocation)
+        for address in [address for address, seen in self._seen.items() if seen.invocation.run is run]:
+            del self._seen[address]
 
     def _resume_of(self, scope: S, place: _Place) -> str | None:
         runs = [run for run in reversed(self._runs.get(place.thread_id, ())) if run.open and run.keys]
@@ -334,7 +329,7 @@ def _own_run_id(scope: Scope) -> str | None:
 
 
 def _has_task(prefix: str) -> bool:
-    """Whether the namespace names the task that delegates; it does not where the sub-agent keeps checkpoints of its own."""
+    """Whether the namespace names the task that delegates, as it does not where a sub-agent has its own checkpoints."""
     return ":" in prefix.rpartition("|")[2] or prefix.rpartition("|")[2].isdigit()
 
 
@@ -355,20 +350,7 @@ def _parent(invocation: Invocation, prefix: str) -> tuple[Scope | None, ScopeKey
     return None, ScopeKey(invocation.run.thread_id, invocation.run.id)
 
 
-def _drop(invocation: Invocation) -> None:
-    """One adapter no longer holds this invocation; with the last one it is let go."""
-    invocation.holders -= 1
-    if invocation.holders <= 0:
-        _let_go(invocation)
-
-
 def _let_go(invocation: Invocation) -> None:
     if _invocations.get(id(invocation.control)) is invocation:
         del _invocations[id(invocation.control)]
     invocation.control = None
-
-
-def _drop_all(seen: OrderedDict[int, _Seen[Any]]) -> None:
-    # Called by the garbage collector, in whatever thread and under whatever lock: it must not wait for ours.
-    for known in list(seen.values()):
-        _drop(known.invocation)

@@ -52,7 +52,8 @@ Script: TypeAlias = "Sequence[Turn] | Callable[[list[BaseMessage]], Turn]"
 class ScriptedModel(BaseChatModel):
     """Answers by a list, whose last turn is repeated for ever, or by a function of the messages.
 
-    As with a real provider every answer has an id of its own, usage, a model's name and a finish reason; it can be streamed in pieces.
+    As with a real provider every answer has an id of its own, usage, a model's name and a finish reason, and can be
+    streamed in pieces.
     """
 
     script: Any
@@ -127,7 +128,7 @@ class ScriptedModel(BaseChatModel):
 
 def _result(said: Turn) -> ChatResult:
     if said.error is not None:
-        raise said.error
+        raise type(said.error)(*said.error.args)  # a new one each time, without the frames of the one before
     fields: dict[str, Any] = {
         "content": said.text,
         "id": f"ai-{uuid.uuid4()}",

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
@@ -19,7 +18,7 @@ from loopscope.engine.events import Batch, DecisionMade, Event, RunStart, Warned
 from tests.adapters.scripted import DONE, ScriptedModel, Shell, agent, ask, bash, on, turn
 from tests.adapters.test_warnings import warnings_in
 
-APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
+APPROVE: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -83,7 +82,9 @@ def test_a_warning_waits_over_a_resume() -> None:
     assert [len(warnings_in(request)) for request in model.requests] == [0, 0, 1]
 
 
-def test_a_new_turn_after_an_abandoned_interrupt_is_a_run_of_its_own(events: list[Event], of: Callable[..., Any]) -> None:
+def test_a_new_turn_after_an_abandoned_interrupt_is_a_run_of_its_own(
+    events: list[Event], of: Callable[..., Any]
+) -> None:
     """A person who answers with a new message begins anew; only a resume goes on."""
     graph = agent([turn(bash())], approval(), LoopDetectionMiddleware(), checkpointer=InMemorySaver())
     graph.invoke(ask(), on("t"))
@@ -120,6 +121,7 @@ class Confirmed(LoopDetectionMiddleware):
     """A guard whose own node asks somebody after it has decided, and is executed again on the answer."""
 
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Decide, then ask."""
         update = super().after_model(state, runtime)
         interrupt("go on?")
         return update
@@ -139,7 +141,9 @@ def test_a_node_that_is_executed_again_counts_once(events: list[Event], of: Call
     assert [event.state for event in of(events, Warned)] == ["queued", "delivered"]
 
 
-def test_a_node_that_is_executed_again_under_another_run_id_counts_once(events: list[Event], of: Callable[..., Any]) -> None:
+def test_a_node_that_is_executed_again_under_another_run_id_counts_once(
+    events: list[Event], of: Callable[..., Any]
+) -> None:
     """It is the task that was decided, whoever resumes it."""
     graph = agent([turn(bash()), DONE], Confirmed(), checkpointer=InMemorySaver())
     graph.invoke(ask(), on("t"), context={"run_id": "one"})
@@ -182,9 +186,9 @@ def test_static_interrupts_are_resumes_too(events: list[Event], of: Callable[...
 def test_a_sub_agent_that_asks_keeps_its_scope_and_that_of_its_parent(
     own_checkpoints: bool | None, events: list[Event], of: Callable[..., Any]
 ) -> None:
-    """The first hook of the resume is the sub-agent's; both go on counting where they were, and each delegation is fresh.
+    """The first hook of the resume is the sub-agent's; both go on counting where they were; each delegation is fresh.
 
-    A sub-agent with checkpoints of its own has the same namespace in each delegation, and a longer memory of what it said.
+    A sub-agent with checkpoints of its own has the same namespace in each delegation, and remembers the one before.
     """
     delegations = 2
 
@@ -227,7 +231,9 @@ def _until(count: int, call: Any) -> Callable[[list[Any]], Any]:
     return script
 
 
-def test_a_sub_agent_without_checkpoints_that_starts_over_is_in_the_same_run(events: list[Event], of: Callable[..., Any]) -> None:
+def test_a_sub_agent_without_checkpoints_that_starts_over_is_in_the_same_run(
+    events: list[Event], of: Callable[..., Any]
+) -> None:
     """The resume begins with the `before_agent` of the sub-agent, and is no new run of the parent for that."""
     inner = agent([DONE], LoopDetectionMiddleware(), tools=[], name="inner", checkpointer=False)
 
@@ -249,6 +255,6 @@ def test_the_order_of_middlewares_is_the_documented_one() -> None:
     """Listed last the guard decides before anybody is asked; a rejected batch needs no approval."""
     model = ScriptedModel(script=[turn(*[bash()] * 2)])
     guard = LoopDetectionMiddleware(tool_freq_warn=1, tool_freq_hard_limit=2)
-    graph = create_agent(model, tools=[Shell().tool], middleware=[approval(), guard], checkpointer=InMemorySaver())
-    state: Any = graph.invoke(ask(), on("t"))  # type: ignore[arg-type]
+    graph = agent(model, approval(), guard, checkpointer=InMemorySaver())
+    state = graph.invoke(ask(), on("t"))
     assert "__interrupt__" not in state

@@ -162,6 +162,7 @@ class Last(AgentMiddleware[Any, Any, Any]):
         self.seen: list[bool] = []
 
     def after_model(self, state: Any, runtime: Any) -> None:  # noqa: ARG002
+        """Note it."""
         self.seen.append(bool(getattr(state["messages"][-1], "tool_calls", ())))
 
 
@@ -174,9 +175,9 @@ class Answer(BaseModel):
 @pytest.mark.parametrize("others", [[], [Last]])
 @pytest.mark.parametrize("tools", [True, False])
 def test_structured_output_that_goes_in_circles_is_stopped(tools: bool, others: list[type[Last]]) -> None:
-    """Five equal answers that do not fit the schema: the fifth is replaced, its tool message goes too, and the agent ends."""
+    """Of five equal answers that do not fit the schema the last is replaced, its tool message goes, the agent ends."""
     model = ScriptedModel(script=[turn(("Answer", {"value": "no number"}))])
-    options = {} if tools else {"tools": []}
+    options: dict[str, Any] = {} if tools else {"tools": []}
     guards = [*(other() for other in others), LoopDetectionMiddleware()]
     graph = agent(model, *guards, response_format=ToolStrategy(Answer), **options)
     final = graph.invoke(ask())
@@ -184,12 +185,14 @@ def test_structured_output_that_goes_in_circles_is_stopped(tools: bool, others: 
     assert isinstance(final["messages"][-1], AIMessage)
     assert "[FORCED STOP]" in str(final["messages"][-1].content)
     answered = [message.tool_call_id for message in final["messages"] if isinstance(message, ToolMessage)]
-    called = [call["id"] for message in final["messages"] if isinstance(message, AIMessage) for call in message.tool_calls]
+    called = [
+        call["id"] for message in final["messages"] if isinstance(message, AIMessage) for call in message.tool_calls
+    ]
     assert answered == called
     assert len(called) == 4
 
 
-def test_structured_output_is_observed_though_a_tool_message_is_behind_it(events: list[Event], of: Callable[..., Any]) -> None:
+def test_structured_output_is_observed_though_a_tool_message_is_behind_it(events: list[Event]) -> None:
     """The batch is that of the AI message, and its own tool message is the result."""
     graph = agent([turn(("Answer", {"value": 1}))], LoopDetectionMiddleware(), response_format=ToolStrategy(Answer))
     final = graph.invoke(ask())

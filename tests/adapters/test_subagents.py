@@ -46,7 +46,9 @@ def delegating(inner: Any, name: str = "delegate", context: dict[str, Any] | Non
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_parallel_sub_agents_of_one_run_never_share_a_scope(asynchronous: bool, events: list[Event], of: Kinds) -> None:
+async def test_parallel_sub_agents_of_one_run_never_share_a_scope(
+    asynchronous: bool, events: list[Event], of: Kinds
+) -> None:
     """Two at once make four equal batches each, and neither sees eight; both are children of the one that delegated."""
     guard = LoopDetectionMiddleware()
     inner = agent(repeating(4), guard, name="inner")
@@ -69,7 +71,7 @@ async def test_parallel_sub_agents_of_one_run_never_share_a_scope(asynchronous: 
     assert [end.status for end in of(events, RunEnd)] == ["completed"] * 3
 
 
-def test_a_sub_agent_that_ends_changes_nothing_in_its_parent(events: list[Event], of: Kinds) -> None:
+def test_a_sub_agent_that_ends_changes_nothing_in_its_parent(events: list[Event]) -> None:
     """The parent's counts and its waiting warning survive three delegations, each of which starts fresh."""
     guard = LoopDetectionMiddleware(warn_threshold=3, hard_limit=4)
     inner = agent(repeating(2), guard, name="inner")
@@ -96,7 +98,7 @@ def test_a_stopped_sub_agent_stops_nobody_else() -> None:
 
 
 def test_sub_agents_in_the_nodes_of_a_graph(events: list[Event], of: Kinds) -> None:
-    """Two agents that hand a task back and forth: each visit is a scope of its own, named by its node, below the run."""
+    """Two agents hand a task back and forth: each visit is a scope of its own, named by its node, below the run."""
     guard = LoopDetectionMiddleware()
     writer = agent(lambda _: turn(bash()) if _calls_last(_) else DONE, guard, name="writer")
     critic = agent(lambda _: turn(bash()) if _calls_last(_) else DONE, guard, name="critic")
@@ -117,7 +119,7 @@ def test_sub_agents_in_the_nodes_of_a_graph(events: list[Event], of: Kinds) -> N
 
 def _calls_last(messages: list[Any]) -> bool:
     """Whether the turn has just begun: no call of a tool has been answered in it."""
-    return messages[-1].type != "tool"
+    return bool(messages[-1].type != "tool")
 
 
 def test_a_node_that_calls_an_agent_twice(events: list[Event], of: Kinds) -> None:
@@ -144,7 +146,9 @@ def test_a_chain_of_delegations_has_a_chain_of_parents(events: list[Event], of: 
     plain: Any = StateGraph(MessagesState)
     plain.add_node("step", lambda _: {"messages": lowest.invoke(ask())["messages"][-1:]})
     plain.add_edge(START, "step")
-    middle = agent([turn(("plain", {"task": "x"})), DONE], guard, tools=[delegating(plain.compile(), "plain")], name="middle")
+    middle = agent(
+        [turn(("plain", {"task": "x"})), DONE], guard, tools=[delegating(plain.compile(), "plain")], name="middle"
+    )
     top = agent([turn(("middle", {"task": "x"})), DONE], guard, tools=[delegating(middle, "middle")], name="top")
     top.invoke(ask(), context={"run_id": "r"})
     starts = {start.agent: start for start in of(events, RunStart)}
@@ -166,7 +170,7 @@ def test_a_sub_agent_with_a_run_id_of_its_own(events: list[Event], of: Kinds) ->
     assert (start.parent_thread_id, start.parent_run_id) == ("t", "r")
 
 
-def test_a_copy_of_the_parents_context_is_no_run_id_of_its_own(events: list[Event], of: Kinds) -> None:
+def test_a_copy_of_the_parents_context_is_no_run_id_of_its_own(events: list[Event]) -> None:
     """Otherwise parallel sub-agents that are handed the context on would share one scope, and the parent's."""
     guard = LoopDetectionMiddleware()
     inner = agent(repeating(2), guard, name="inner")
@@ -245,5 +249,10 @@ def test_batches_without_calls_are_events_too(events: list[Event], of: Kinds) ->
     agent([turn(bash(), text="let me see"), DONE], LoopDetectionMiddleware()).invoke(ask())
     first, last = of(events, Batch)
     assert (first.text, last.text, last.calls) == ("let me see", "done", ())
-    assert (last.usage.input_tokens, last.usage.output_tokens, last.model, last.node) == (100, 10, "scripted-1", "model")
+    assert (last.usage.input_tokens, last.usage.output_tokens, last.model, last.node) == (
+        100,
+        10,
+        "scripted-1",
+        "model",
+    )
     assert len(of(events, DecisionMade)) == 1
