@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
@@ -25,7 +26,7 @@ _SHORT = {"dark": DARK.name, "light": LIGHT.name}
 class LoopscopeApp(App[None]):
     """The debugger on one session; arguments as for `loopscope_widgets.terminal.run`."""
 
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "loopscope"
     ENABLE_COMMAND_PALETTE = True
 
@@ -35,6 +36,8 @@ class LoopscopeApp(App[None]):
         with _environment(no_color=no_color):
             super().__init__()
         self.session = session
+        self.when_drawn: Callable[[], None] | None = None
+        """Called once, when the first picture is drawn."""
         for own in THEMES:
             self.register_theme(own)
         self.theme = self._named(theme or "dark")
@@ -51,6 +54,11 @@ class LoopscopeApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         """The debugger is the first screen: a bare one before it would only be drawn over."""
         return DebugScreen(self.session)
+
+    def on_mount(self) -> None:
+        """Tell when the first picture is drawn."""
+        if self.when_drawn is not None:
+            self.call_after_refresh(self.when_drawn)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""

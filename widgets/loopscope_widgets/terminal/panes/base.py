@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.content import Content
 from textual.events import Click, Resize
 from textual.geometry import Size
@@ -61,16 +62,14 @@ def tell(widget: Widget, text: str, *, problem: bool = False) -> None:
     )
 
 
-def draw(widget: Widget, line: Line) -> Strip:
-    """A line in the colours of the theme, in ASCII where that is asked for."""
+def draw(widget: Widget, line: Line, back: Style) -> Strip:
+    """A line on this background, in the colours of the theme, in ASCII where that is asked for."""
     app = widget.app
     if app.has_class(ASCII):
         line = line_in_ascii(line)
     styles = styles_for(dark=app.current_theme.dark, no_color=app.no_color)
-    back = widget.rich_style
-    return Strip([Segment(span.text, back + styles[span.style, span.mark]) for span in line]).extend_cell_length(
-        widget.size.width, back
-    )
+    strip = Strip([Segment(span.text, back + styles[span.style, span.mark]) for span in line])
+    return strip.extend_cell_length(widget.size.width, back)
 
 
 def safe_title(widget: Widget, text: str) -> str:
@@ -106,7 +105,7 @@ class LineView(Widget):
         """One line, as Textual asks for it."""
         if self._lines is None:
             self._lines = self.content(self.size.width, self.size.height)
-        return draw(self, self._lines[y] if y < len(self._lines) else ())
+        return draw(self, self._lines[y] if y < len(self._lines) else (), self.rich_style)
 
     def link(self, event: Click) -> int:
         """What the span under a click leads to; 0 for nothing."""
@@ -138,14 +137,24 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         """Which of the references the keys have chosen; None before any was."""
         self._lines: list[Line] = []
         self._links: list[_Link] = []
+        self._made_for: Size | None = None
+        self._back: Style | None = None
 
     def show(self) -> None:
         """Draw anew: what is shown, or the size, has changed. Nothing is chosen then."""
-        size = self.content_region.size
-        if not self.display or size.width <= 0:
+        self._made_for = None
+        if not self.display or not self.size:
             return
-        self.chosen = None
         self.border_title = safe_title(self, self.heading)
+        self._make()
+        # A pane that need not scroll is as high as it is: its lines come and go without a new layout.
+        self.virtual_size = Size(self.content_region.width, max(len(self._lines), self.content_region.height))
+        self.refresh()
+
+    def _make(self) -> None:
+        """Have the lines ready for this size."""
+        size = self._made_for = self.content_region.size
+        self.chosen = None
         self._lines = self.content(size.width, size.height)
         if len(self._lines) > size.height:
             self._lines = self.content(size.width - 1, size.height)
@@ -155,20 +164,27 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
             for index, span in enumerate(line)
             if span.link
         ]
-        self.virtual_size = Size(size.width, len(self._lines))
-        self.refresh()
 
     def on_resize(self, _: Resize) -> None:
         """Another size has other lines."""
         self.show()
 
+    def notify_style_update(self) -> None:
+        """The theme may have changed."""
+        self._back = None
+        super().notify_style_update()
+
     def render_line(self, y: int) -> Strip:
-        """One line, as Textual asks for it."""
+        """One line, as Textual asks for it; the first picture is asked for before the first size is told."""
+        if self._made_for is None:
+            self._make()
+        if self._back is None:
+            self._back = self.rich_style
         y += self.scroll_offset.y
         line = self._lines[y] if y < len(self._lines) else ()
         if self.chosen is not None and (link := self._links[self.chosen]).line == y:
             line = (*line[: link.span], line[link.span]._replace(mark="cursor"), *line[link.span + 1 :])
-        return draw(self, line)
+        return draw(self, line, self._back)
 
     def action_move(self, by: int) -> None:
         """Choose the next reference that can be seen, or scroll a line where there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -26,8 +27,14 @@ from loopscope_widgets.terminal.screens.reader import Changed, Reader
 
 __all__ = ["DebugScreen"]
 
+_FIRST = 2
 _REST = 0.15
 """Seconds that the cursor must rest before the nearest settings are looked for."""
+
+
+def _layout(breakpoints: list[tuple[int, str]], cells: int) -> str:
+    """The class of this size, as Textual will find it too."""
+    return [name for least, name in breakpoints if cells >= least][-1]
 
 
 class DebugScreen(Screen[None]):
@@ -35,8 +42,8 @@ class DebugScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     BINDINGS = bindings(GLOBAL)
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (110, "-wide")]  # noqa: RUF012 - Textual's own declaration
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-short"), (32, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-tiny"), (60, "-narrow"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-low"), (16, "-short"), (32, "-tall")]
 
     class Explained(Message):
         """A worker has found the nearest settings of a batch."""
@@ -53,11 +60,14 @@ class DebugScreen(Screen[None]):
         self.inspect = InspectPane(session)
         self.panes: tuple[LinePane, ...] = (ScopesPane(session), DetectPane(session), self.inspect)
         self.tabs = Tabs(self.panes)
+        self._mark_shown(_FIRST)
         self._searching = False
         self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Bar, strip, tabs where they are needed, panes, keys."""
+        """Bar, strip, tabs where they are needed, panes, keys; laid out for this size from the first picture on."""
+        width, height = self.app.size
+        self.add_class(_layout(self.HORIZONTAL_BREAKPOINTS, width), _layout(self.VERTICAL_BREAKPOINTS, height))
         yield self.top
         yield self.strip
         yield self.tabs
@@ -67,7 +77,7 @@ class DebugScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Detect has the focus: it answers how far the run is from being stopped."""
-        self.show_pane(2)
+        self.panes[_FIRST - 1].focus()
         self._look_for_nearest()
         self.call_after_refresh(self._say_where)
 
@@ -183,11 +193,14 @@ class DebugScreen(Screen[None]):
 
     def show_pane(self, number: int) -> None:
         """Focus a pane; on a narrow screen, or zoomed, it is the one that is shown."""
+        self._mark_shown(number)
+        self.panes[number - 1].focus()
+        self.tabs.show()
+
+    def _mark_shown(self, number: int) -> None:
         self.tabs.current = number
         for pane in self.panes:
             pane.set_class(pane.number == number, "-shown")
-        self.panes[number - 1].focus()
-        self.tabs.show()
 
     def action_pane(self, number: int) -> None:
         """Focus a pane."""
