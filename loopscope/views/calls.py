@@ -85,10 +85,10 @@ def tool_names(names: tuple[str, ...]) -> str:
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
-    shown = [
-        inert(name, _LONGEST) + (f" x{count}" if count > 1 else "") for name, count in list(counts.items())[:_MOST]
-    ]
-    return ", ".join(shown) or "(no name)"
+    first = list(counts.items())[:_MOST]
+    return ", ".join(
+        (inert(name, _LONGEST) or "(no name)") + (f" x{count}" if count > 1 else "") for name, count in first
+    )
 
 
 def _label(batch: Batch, policy: Policy) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from loopscope.engine.policy import Policy
+from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
 from loopscope.recording.inert import inert
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, ScopeView, Session
-from loopscope.views import distance
 from loopscope.views.bars import bar
 from loopscope.views.calls import batch_label
 from loopscope.views.cells import cell_len
-from loopscope.views.distance import Distance, Fire
+from loopscope.views.distance import FURTHEST, Distance, Fire, Probe
 from loopscope.views.flow import flow, wrap
-from loopscope.views.glyphs import GLYPH, STYLE
+from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
 from loopscope.views.topbar import scope_name
 from loopscope.views.words import amount, in_words, money, plural, span_of_time, times
@@ -64,6 +64,23 @@ class Gauge(NamedTuple):
         return "warn" if self.value >= self.warn else "repeat" if self.value > 1 else "new"
 
 
+class Streak(NamedTuple):
+    """A layer that counts how long something goes on, as far as the policy sets it a limit."""
+
+    layer: str
+    label: str
+    value: int
+    warn: int | None
+    hard: int | None
+
+    @property
+    def state(self) -> str:
+        """By the count alone: `stop`, `warn`, `new`."""
+        if self.hard is not None and self.value >= self.hard:
+            return "stop"
+        return "warn" if self.warn is not None and self.value >= self.warn else "new"
+
+
 class Data(NamedTuple):
     """What the pane shows, as values."""
 
@@ -75,6 +92,7 @@ class Data(NamedTuple):
     """Hashes in the window that are not among `repeats`."""
     tools: tuple[Gauge, ...]
     more_tools: int
+    streaks: tuple[Streak, ...]
     warnings: tuple[WarningRecord, ...]
     spent: Spent
 
@@ -86,10 +104,10 @@ def data(session: Session) -> Data | None:
     row, view = session.row(session.cursor), session.state
     scope, policy = view.scope, view.policy
     if scope is None:
-        return Data(view, row, (), 0, (), 0, (), view.spent)
+        return Data(view, row, (), 0, (), 0, (), (), view.spent)
     hashes, calls = scope.hashes, scope.states["tool_frequency"]
     newest = _newest(session, row, max(policy.window_size, policy.frequency_window))
-    counter = _Counter(session, policy, scope, row, newest)
+    counter = _Counter(session, policy, scope, row, newest, Probe(session, view, scope))
     repeats = _top(hashes.counts, hashes.items, row.hash)
     tools = _top(calls.counts, calls.items, row.names[0] if row.names else None)
     return Data(
@@ -99,6 +117,7 @@ def data(session: Session) -> Data | None:
         len(hashes.counts) - len(repeats),
         tuple(map(counter.tool, tools)),
         len(calls.counts) - len(tools),
+        tuple(_streaks(policy, scope)),
         tuple(view.warnings),
         view.spent,
     )
@@ -125,6 +144,26 @@ def _newest(session: Session, row: Row, reach: int) -> dict[tuple[bool, str], in
     return found
 
 
+def _streaks(policy: Policy, scope: ScopeState) -> Iterator[Streak]:
+    """Laps, failures and standstill, where the policy looks at them."""
+    states = scope.states
+    if (cycle := states.get("cycle")) is not None:
+        for label, pair, items in (
+            ("same batches", policy.cycle.hash, cycle.hashes),
+            ("same tools", policy.cycle.names, cycle.names),
+        ):
+            if pair.active:
+                yield Streak("cycle", label, laps(items, policy.cycle.max_period or 0)[0], pair.warn, pair.hard_limit)
+    if (errors := states.get("error_streak")) is not None:
+        pair = policy.error_streak
+        yield Streak("error_streak", "failed batches in a row", errors.streak, pair.warn, pair.hard_limit)
+    if (stagnation := states.get("stagnation")) is not None:
+        pair, witness = policy.stagnation.limits, policy.stagnation.witness
+        yield Streak(
+            "stagnation", f"no progress of {inert(witness or '')}", stagnation.stale, pair.warn, pair.hard_limit
+        )
+
+
 class _Counter(NamedTuple):
     """What the rows of both layers are made from."""
 
@@ -133,6 +172,7 @@ class _Counter(NamedTuple):
     scope: ScopeState
     row: Row
     newest: dict[tuple[bool, str], int]
+    probe: Probe
 
     def repeat(self, digest: str) -> Gauge:
         """The row of a hash."""
@@ -145,7 +185,7 @@ class _Counter(NamedTuple):
             value=self.scope.hashes.counts[digest],
             warn=self.policy.warn_threshold,
             hard=self.policy.hard_limit,
-            distance=distance.of_batch(self.policy, self.scope, digest, other.names),
+            distance=self.probe.of_batch(digest, other.names),
             moved=digest == self.row.hash,
             latest=latest,
         )
@@ -161,7 +201,7 @@ class _Counter(NamedTuple):
             value=self.scope.states["tool_frequency"].counts[tool],
             warn=limits.warn,
             hard=limits.hard_limit,
-            distance=distance.of_tool(self.policy, self.scope, tool),
+            distance=self.probe.of_tool(tool),
             moved=tool in self.row.names,
             latest=self.newest[False, tool],
         )
@@ -190,7 +230,7 @@ def _fire(fire: Fire, unit: str, count: Gauge) -> str:
 
 def _never(count: Gauge) -> str:
     if count.distance.further:
-        return f"further than {distance.FURTHEST:,} more"
+        return f"further than {FURTHEST:,} more"
     return f"never: window_size is below {'hard_limit' if count.value >= count.warn else 'warn_threshold'}"
 
 
@@ -209,6 +249,7 @@ def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
         _nearest(found, width),
         _layer(found, "identical_call_set", width),
         _layer(found, "tool_frequency", width),
+        *([_others(found, width)] if found.streaks else []),
         _warnings(session, found, width),
         _spent(found, width),
     ]
@@ -266,9 +307,8 @@ def _layer(found: Data, layer: str, width: int) -> list[Line]:
 def _row(found: Data, count: Gauge, width: int) -> Line:
     """Name, label, bar, count and a note; the bar gives way first, then the note's words."""
     note = _note(found, count, roomy=width >= _ROOMY)
-    room = width - len(" A  ") - _COUNT - (_NOTE if width >= _ROOMY else _SHORT_NOTE)
-    bar_width = max(6, min(40, room // 2))
-    label = fit(f"{count.name} {count.label}" if count.name else count.label, max(4, room - bar_width + 2))
+    bar_width, label_width = _columns(width)
+    label = fit(f"{count.name} {count.label}" if count.name else count.label, label_width)
     line: Line = (
         Span(f" {label} ", link=count.latest),
         *bar(count.value, count.warn, count.hard, bar_width, _BARS[count.state]),
@@ -276,6 +316,37 @@ def _row(found: Data, count: Gauge, width: int) -> Line:
         *note,
     )
     return crop(marked(line, "strong") if count.moved else line, width)
+
+
+def _others(found: Data, width: int) -> list[Line]:
+    """The layers that count how long something goes on."""
+    return [_streak(streak, width) for streak in found.streaks]
+
+
+def _streak(streak: Streak, width: int) -> Line:
+    hard = streak.hard or streak.warn or 1
+    limits = "  ".join(f"{name} {limit}" for name, limit in (("warn", streak.warn), ("hard", streak.hard)) if limit)
+    bar_width, label_width = _columns(width)
+    label = fit(streak.label, max(0, label_width - len(streak.layer) - 1))
+    glyph = GLYPH[streak.state]
+    return crop(
+        (
+            Span(streak.layer, "title"),
+            Span(f"  {label} ", "dim"),
+            *bar(streak.value, streak.warn or hard, hard, bar_width, _BARS[streak.state]),
+            Span(f"{streak.value:>{_COUNT - 1},} "),
+            Span(f"{glyph} ", TONE[streak.state]),
+            Span(limits, "dim"),
+        ),
+        width,
+    )
+
+
+def _columns(width: int) -> tuple[int, int]:
+    """Cells of the bar and of the label before it: the bar gives way first."""
+    room = width - len(" A  ") - _COUNT - (_NOTE if width >= _ROOMY else _SHORT_NOTE)
+    bar_width = max(6, min(40, room // 2))
+    return bar_width, max(4, room - bar_width + 2)
 
 
 def _note(found: Data, count: Gauge, *, roomy: bool) -> Line:

@@ -79,10 +79,11 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
         return [nothing][first : first + count]
     rows = [session.row(number) for number in shown.shown]
     states = [row.state if row.n <= session.cursor else "ahead" for row in rows]
-    tones = [TONE[state] for state in states]
+    letters: list[Style] = [STYLE[state] for state in states]
+    tones: list[Style] = [TONE[state] for state in states]
     strip = [
         _ruler(shown, rows),
-        _row("hash", shown, [letter_name(row.letter) for row in rows], [STYLE[state] for state in states]),
+        _row("hash", shown, [letter_name(row.letter) for row in rows], letters),
         _row("count", shown, [str(row.decision.hash_count) for row in rows], tones),
         _row("state", shown, [GLYPH[state] for state in states], tones),
         _legend(shown, width),

@@ -27,7 +27,7 @@ def run(session: Session, *, theme: str | None = None, ascii: bool = False, no_c
         UsageError: if there is no theme of this name.
     """
     collects = gc.isenabled()
-    gc.disable()  # loading makes no garbage, and the collector would walk over all of it again and again: a fifth of the time
+    gc.disable()  # loading makes no garbage; collecting it again and again takes a fifth of the time
     try:
         from loopscope_widgets.terminal.app import LoopscopeApp  # noqa: PLC0415 - Textual is loaded when it is to draw
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -32,6 +31,10 @@ _REST = 0.15
 """Seconds that the cursor must rest before the nearest settings are looked for."""
 
 
+_WIDTHS = [(0, "-tiny"), (60, "-narrow"), (110, "-wide")]
+_HEIGHTS = [(0, "-low"), (16, "-short"), (32, "-tall")]
+
+
 def _layout(breakpoints: list[tuple[int, str]], cells: int) -> str:
     """The class of this size, as Textual will find it too."""
     return [name for least, name in breakpoints if cells >= least][-1]
@@ -42,8 +45,8 @@ class DebugScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     BINDINGS = bindings(GLOBAL)
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-tiny"), (60, "-narrow"), (110, "-wide")]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-low"), (16, "-short"), (32, "-tall")]
+    HORIZONTAL_BREAKPOINTS = _WIDTHS
+    VERTICAL_BREAKPOINTS = _HEIGHTS
 
     class Explained(Message):
         """A worker has found the nearest settings of a batch."""
@@ -67,7 +70,7 @@ class DebugScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """Bar, strip, tabs where they are needed, panes, keys; laid out for this size from the first picture on."""
         width, height = self.app.size
-        self.add_class(_layout(self.HORIZONTAL_BREAKPOINTS, width), _layout(self.VERTICAL_BREAKPOINTS, height))
+        self.add_class(_layout(_WIDTHS, width), _layout(_HEIGHTS, height))
         yield self.top
         yield self.strip
         yield self.tabs
