@@ -8,12 +8,11 @@ all.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import itertools
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from loopscope.engine.events import FORMAT, Event, Header
 from loopscope.errors import UnreadableInputError, UsageError
@@ -29,6 +28,8 @@ __all__ = ["NAME", "channels", "events", "matches"]
 
 NAME = "langgraph-sqlite"
 """What the format is called, also as the producer of an imported recording."""
+_MESSAGES = "messages"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def matches(path: str | os.PathLike[str]) -> bool:
@@ -84,7 +85,7 @@ def _all(store: Store, channel: str | None, problems: list[tuple[int, str]]) -> 
         yield from walk.events()
         for name, messages in walk.channels.items():
             seen[name] = seen.get(name, False) or messages
-    if channel is None and seen and not any(seen.values()):
+    if channel is None and seen and not any(seen.values()) and _MESSAGES not in seen:
         problems.append(
             (0, f"no channel holds messages; name one of {_listed(seen)} with --channel if one of them does")
         )
@@ -120,6 +121,4 @@ def _listed(names: dict[str, bool]) -> str:
 
 def _written(event: Event) -> str | None:
     ts = None if isinstance(event, Header) else event.ts
-    with contextlib.suppress(OverflowError, OSError, ValueError):
-        return None if ts is None else datetime.fromtimestamp(ts, UTC).isoformat()
-    return None
+    return None if ts is None else (_EPOCH + timedelta(seconds=ts)).isoformat()

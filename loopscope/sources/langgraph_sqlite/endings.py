@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from loopscope.engine.identity import dumps
 from loopscope.recording.plain import plain
 from loopscope.recording.preview import PREVIEW
-from loopscope.sources.langgraph_sqlite.messages import Said, read_message
+from loopscope.sources.langgraph_sqlite.messages import Logged, Output, Said, read_message
 from loopscope.sources.langgraph_sqlite.unpack import Named
 
 __all__ = ["ERROR", "INTERRUPT", "RESUME", "Ending", "Tail", "ending"]
@@ -42,7 +42,7 @@ class Tail(NamedTuple):
     certain: bool
     """Whether no other node was."""
     newest: Any
-    """The last message of the state, as it is stored; None where there is none."""
+    """The last message, as it is stored or as it was read; None where there is none."""
     steps: int | None
     """Super-steps since the run began or was resumed."""
     limit: int | None
@@ -60,7 +60,7 @@ def ending(tail: Tail, writes: dict[str, list[Any]]) -> Ending:
         return _failed(writes[ERROR])
     if writes.get(INTERRUPT) and not writes.get(RESUME):
         return Ending("unknown", f"interrupted, waiting for an answer: {_shown(writes[INTERRUPT][-1])}")
-    message = read_message(tail.newest)
+    message = tail.newest if isinstance(tail.newest, Said | Output | Logged) else read_message(tail.newest)
     answered = isinstance(message, Said) and not message.calls
     if tail.waiting or not (tail.certain or answered or message is None):
         return _unfinished(tail)
@@ -84,7 +84,9 @@ def _unfinished(tail: Tail) -> Ending:
         return Ending("error", f"{told}: the recursion limit of {tail.limit} was reached")
     if tail.limit is None and tail.steps in _DEFAULT_LIMITS:
         return Ending("error", f"{told}: {tail.steps} is LangGraph's default recursion limit")
-    return Ending("unknown", f"{told}; no error is stored, as after a recursion limit, a breakpoint or a kill")
+    return Ending(
+        "unknown", f"{told}; no error is stored, as after a recursion limit, a breakpoint, a cancel or a kill"
+    )
 
 
 def _shown(value: Any) -> str:

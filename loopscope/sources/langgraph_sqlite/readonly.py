@@ -19,10 +19,12 @@ from pathlib import Path
 
 from loopscope.errors import UnreadableInputError
 
-__all__ = ["MAX_VALUE", "is_sqlite", "opened"]
+__all__ = ["FAILURES", "MAX_VALUE", "is_sqlite", "opened"]
 
 MAX_VALUE = 128 * 1024 * 1024
 """Bytes of one stored value that are read. A larger one is reported and left out."""
+FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file raises: also SQLite's own message can hold bytes of it that are no text."""
 _MAGIC = b"SQLite format 3\x00"
 _WAL_HEADER = 32
 _CHUNK = 1 << 20
@@ -48,11 +50,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
     with ExitStack() as stack:
         try:
             connection = _open(Path(path), stack)
-        except (OSError, ValueError, sqlite3.Error) as error:
+        except (OSError, ValueError, *FAILURES) as error:
             raise UnreadableInputError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
         try:
             yield connection
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise UnreadableInputError(f"{name}: SQLite cannot read it: {error}") from None
 
 
@@ -93,14 +95,14 @@ def _disarm(connection: sqlite3.Connection) -> None:
     connection.set_authorizer(_authorise)
 
 
-def _authorise(action: int, _first: str | None, second: str | None, *_: str | None) -> int:
-    """Asked while a statement is prepared, also for what a table computes by itself."""
-    harmless = action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
-    return (
-        sqlite3.SQLITE_OK
-        if harmless or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
-        else sqlite3.SQLITE_DENY
+def _authorise(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    """Asked by SQLite while it prepares a statement."""
+    allowed = (
+        action in {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ}
+        or (action == sqlite3.SQLITE_FUNCTION and second in _FUNCTIONS)
+        or (action == sqlite3.SQLITE_PRAGMA and first == "table_xinfo")
     )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def _copied(real: Path, private: Path) -> Path:

@@ -5,11 +5,10 @@ Apart from the walk over them, so that a damaged or hostile row is no concern of
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from loopscope.sources.langgraph_sqlite.readonly import MAX_VALUE
+from loopscope.sources.langgraph_sqlite.readonly import FAILURES, MAX_VALUE
 from loopscope.sources.langgraph_sqlite.state import State, read_state
 from loopscope.sources.langgraph_sqlite.store import CheckpointRow, Store, Stored, ThreadRow
 from loopscope.sources.langgraph_sqlite.tree import Node
@@ -46,7 +45,7 @@ class Rows:
         """The checkpoints without their states, up to the first that SQLite cannot read."""
         try:
             yield from self._store.checkpoints(self._thread)
-        except sqlite3.DatabaseError as error:
+        except FAILURES as error:
             self._report(0, f"the checkpoints of thread {self.thread_id!r} end here: {error}")
 
     def state(self, node: Node) -> State | None:
@@ -54,7 +53,7 @@ class Rows:
         self._row = node.number
         try:
             return read_state(self._value(self._store.state(node.number)), node.time)
-        except (Undecodable, sqlite3.DatabaseError) as error:
+        except (Undecodable, *FAILURES) as error:
             self._report(node.number, f"the checkpoint {error}")
         return None
 
@@ -66,8 +65,8 @@ class Rows:
                     yield Written(row.channel, self._value(row.value))
                 except Undecodable as error:
                     self._report(row.number, f"the write to {row.channel!r} {error}")
-        except sqlite3.DatabaseError as error:
-            self._report(node.number, f"the writes of the checkpoint {error}")
+        except FAILURES as error:
+            self._report(node.number, f"the writes of the checkpoint cannot be read: {error}")
 
     def report(self, reason: str) -> None:
         """Tell of something in the newest checkpoint that was left out."""

@@ -73,13 +73,18 @@ class Segment:
 
     @property
     def agent(self) -> str | None:
-        """The node that a subgraph is in the enclosing graph; None for a whole graph, whose name is not stored."""
-        return self.last.namespace.rpartition("|")[2].partition(":")[0] or None
+        """The agent's name where the metadata tell it, else the node that a subgraph is in the graph around it."""
+        return self.last.agent or self.last.namespace.rpartition("|")[2].partition(":")[0] or None
 
     @property
     def top(self) -> Segment:
         """The invocation that all this happened inside of."""
         return self if self.outer is None else self.outer.top
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end by itself."""
+        return self.certain and not self.waiting
 
     @property
     def tail(self) -> Tail:
@@ -135,9 +140,11 @@ def place(node: Node, state: State, past: Past | None) -> Place:
     if past.continued:
         return Place(None, resumed=before)
     # With durability="exit" an invocation leaves its last checkpoint alone, but that has consumed a new input.
-    consumed = parent.source != "input" and _consumed(state.seen) != _consumed(past.seen)
+    consumed = parent.source not in {"input", None} and _consumed(state.seen) != _consumed(past.seen)
     if node.source == "input" or consumed:
         return Place(None, over=before)
+    if node.source == "update" and node.goes_on and before.finished:
+        return Place(None, resumed=before, over=before)
     if node.run_id is not None and parent.run_id is not None and node.run_id != parent.run_id:
         return Place(None, resumed=before, over=before)
     return Place(before)

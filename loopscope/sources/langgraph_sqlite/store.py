@@ -127,12 +127,12 @@ class Store:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> dict[str, None]:
-    """The columns of a real table; none of a view or a virtual table, which run what the file says."""
+    """The columns of a table that hold values: views, virtual tables and generated columns run what the file says."""
     found = connection.execute("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone()
     if found is None or not str(found[0]).lstrip().upper().startswith("CREATE TABLE"):
         return {}
-    described = connection.execute(f"SELECT * FROM {table} LIMIT 0").description  # noqa: S608 - one of two names
-    return dict.fromkeys(column[0] for column in described)
+    described = connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
+    return {name: None for _, name, _, _, _, _, generated in described if not generated}
 
 
 def _not_langgraph(columns: dict[str, None]) -> str:

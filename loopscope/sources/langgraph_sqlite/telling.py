@@ -69,6 +69,7 @@ class Teller:
         """What was said and what came back. Entries that a log got in one checkpoint are one batch."""
         logged: list[Logged] = []
         for message in found:
+            moment.segment.newest = message
             if isinstance(message, Said):
                 yield self._batch(moment, message)
             elif isinstance(message, Output):

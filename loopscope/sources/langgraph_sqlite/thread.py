@@ -121,20 +121,25 @@ class Walk:
         if segment not in self._running:
             return
         del self._running[segment]
-        # What was written in a step that never came to its end stands nowhere else.
+        for inner in [running for running in self._running if running.outer is segment]:
+            yield from self._end(inner)
         writes = list(self._rows.writes(segment.last))
-        moment = Moment(segment, segment.ts, None)
-        yield from self._written(moment, (write for write in writes if not is_own(write.channel)))
+        if not segment.finished:
+            # What was written in a step that never came to its end stands nowhere else.
+            moment = Moment(segment, segment.ts, None)
+            yield from self._written(moment, (write for write in writes if not is_own(write.channel)))
         yield self._tell.end(segment, _ending(segment, writes))
 
     def _written(self, moment: Moment, writes: Iterable[Written]) -> Iterator[Event]:
         """The messages among what was written on top of a checkpoint."""
         for channel, value in writes:
-            if self._channel in {None, channel}:
-                held = items(value) or [value]
-                before = moment.segment.counts_within(held)
-                found = self._union.written(held, moment.segment.last, before)
-                yield from self._tell.messages(moment, found)
+            if self._channel not in {None, channel}:
+                continue
+            held = items(value) or [value]
+            before = moment.segment.counts_within(held)
+            for event in self._tell.messages(moment, self._union.written(held, moment.segment.last, before)):
+                self.channels[channel] = True
+                yield event
 
     def _past_of(self, node: Node) -> Past | None:
         return self._past.get(node.parent) if node.parent is not None else None

@@ -25,7 +25,9 @@ class Node:
     """One checkpoint: where it stands, and what its metadata says."""
 
     __slots__ = (
+        "agent",
         "children",
+        "goes_on",
         "id",
         "limit",
         "namespace",
@@ -48,12 +50,15 @@ class Node:
         """`input`, `loop`, `update` or `fork`."""
         self.step: int | None = _whole(row.metadata.get("step"))
         self.run_id = _name(row.metadata.get("run_id"))
+        self.agent = _name(row.metadata.get("lc_agent_name")) or _name(row.metadata.get("graph_id"))
         self.limit = _whole(row.metadata.get("recursion_limit"))
         self.parent: Node | None = None
         self.outer: Node | None = None
         """The checkpoint of the enclosing graph that this subgraph runs on top of."""
         self.children = 0
         """How many checkpoints are still to come that build on this one."""
+        self.goes_on = False
+        """Whether the graph itself went on from here, without a new input."""
         self.segment: Segment | None = None
 
 
@@ -117,6 +122,7 @@ def _sorted(nodes: list[Node]) -> list[Node]:
         order.append(node)
         if node.parent is not None:
             node.parent.children += 1
+            node.parent.goes_on |= node.source == "loop"
         for follower in followers.get(node, ()):
             waiting[follower] -= 1
             if waiting[follower] == 0:

@@ -49,12 +49,17 @@ class Union:
         """Messages that were seen before LangGraph gave them their ids."""
 
     def give(self, lists: Iterable[list[Any]], namespace: str) -> Counts:
-        """Note what a graph was handed as its input: what a model had said elsewhere, it does not say here."""
+        """Note what a graph was handed as its input: what was said and answered elsewhere is not said again here."""
         counts: Counts = Counter()
         given = self._given.setdefault(namespace, set())
+        calls: set[str | None] = set()
         for raw in (_paired(item) for items in lists for item in items):
             message = read_message(raw)
-            if not isinstance(message, Said):
+            if message is None or isinstance(message, Message) or message.id in self._known:
+                continue
+            if isinstance(message, Said):
+                calls.update(call.id for call in message.calls)
+            elif message.call_id not in calls:
                 continue
             if message.id is not None:
                 given.add(message.id)
@@ -110,7 +115,7 @@ class Union:
         return read_logged(raw, otherwise) if message is None and self._logs else message
 
     def _skips(self, key: str, message: Found | Message, given: set[str]) -> bool:
-        if key in given and isinstance(message, Said):
+        if key in given:
             return True
         self._known.add(key)
         if not self._unnamed:
