@@ -23,7 +23,7 @@ from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT
 from loopscope.errors import UsageError
 from loopscope.recording.named import MASK, is_secret_name, masked
-from loopscope.recording.plain import DEPTH, plain, well_formed
+from loopscope.recording.plain import DEPTH, MORE, plain, well_formed
 from loopscope.recording.preview import PREVIEW, Preview, text_of, whole
 from loopscope.recording.shapes import mask, may_hold_secret
 
@@ -80,15 +80,18 @@ class Redactor:
         `key` is `~` and 32 hex digits of a keyed BLAKE2b of the key that the call had. Where it had none, since its
         arguments cannot be written at all, `key` is `!`, the exception's name and the call's id.
         """
-        texts: list[str] = []
         try:
-            if _survives(call.args, texts, DEPTH):
-                text = texts[0] if len(texts) == 1 else "\n".join(texts)
-                if len(text) <= LONGEST_ARGS and not self._suspicious(text):
-                    return call
-        except Exception:  # noqa: BLE001 - an argument that changes or fails under our hands is not as it should be
-            texts.clear()
-        long = sum(map(len, texts)) > LONGEST_ARGS
+            return self._call(call)
+        except Exception as error:  # noqa: BLE001 - no room on the stack, or changed by another thread meanwhile
+            return Call(call.id, call.name, MORE, f"!{type(error).__name__}:{call.id}")
+
+    def _call(self, call: Call) -> Call:
+        texts: list[str] = []
+        survives = _survives(call.args, texts, DEPTH)
+        text = texts[0] if len(texts) == 1 else "\n".join(texts)
+        long = len(text) > LONGEST_ARGS
+        if survives and not long and not self._suspicious(text):
+            return call
         args = self.value(call.args, LONGEST_ARGS, LONGEST_TEXT) if long else self.value(call.args)
         if not long and _same(args, call.args):
             return call

@@ -5,6 +5,7 @@ import math
 import random
 import re
 import string
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -430,6 +431,22 @@ def test_arguments_that_fail_when_they_are_looked_at_are_no_trouble() -> None:
     assert Redactor().call(Call("c", "tool", {"x": Array([1])})).args == {"x": [1]}
     assert Redactor().call(Call("c", "tool", Shrinking(x=1))).args == {"x": 1}
     assert Redactor().call(Call("c", "tool", {"x": ANY})).args == {"x": "<ANY>"}
+
+
+def test_a_call_on_a_stack_without_room_is_no_trouble() -> None:
+    """Deep in a recursion the arguments cannot be walked; the call then equals no other, and the agent goes on."""
+    nested: Any = "end"
+    for _ in range(60):
+        nested = [nested]
+
+    def dive(levels: int) -> Call:
+        return dive(levels - 1) if levels else Redactor().call(Call("c", "tool", {"x": nested}))
+
+    depth = 0
+    frame: Any = sys._getframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    assert dive(sys.getrecursionlimit() - depth - 40) == Call("c", "tool", "…", "!RecursionError:c")
 
 
 @given(

@@ -424,7 +424,7 @@ def test_a_forked_child_with_a_name_of_its_own_records_there(tmp_path: Path) -> 
 
 
 def test_a_child_whose_file_cannot_be_made_stops_recording(tmp_path: Path) -> None:
-    """What would happen in a child: its folder is gone, so it counts what it loses and disturbs nobody."""
+    """What would happen in a child of a child: its folder is gone, so it counts what it loses and disturbs nobody."""
     folder = tmp_path / "runs"
     folder.mkdir()
     recorder = Recorder(folder / "run-{pid}.jsonl")
@@ -432,6 +432,7 @@ def test_a_child_whose_file_cannot_be_made_stops_recording(tmp_path: Path) -> No
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()
+    recorder.forked()
     recorder.forked()
     recorder.put(batch(1))
     recorder.put(batch(2))
