@@ -31,8 +31,8 @@ class Decision(Struct, frozen=True, gc=False, tag_field="kind", tag="decision"):
     layer: str | None = None
     """The layer that warns or stops; None for `pass`."""
     tool: str | None = None
-    count: float | None = None
-    threshold: float | None = None
+    count: int | float | None = None
+    threshold: int | float | None = None
     at: Literal["batch", "result"] = "batch"
     counter: str | UnsetType = UNSET
     """The counter of a budget; not there for other layers."""

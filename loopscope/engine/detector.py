@@ -320,7 +320,7 @@ class LoopDetector:
         if self._follow:
             self.assume_delivery = False
         scope = self.scope(event.scope)
-        if scope is not None and not self.assume_delivery and event.state != "queued":
+        if scope is not None and not self.assume_delivery:
             scope.settle(event.text, event.state)
 
     def _control(self, event: Control) -> None:

@@ -157,8 +157,8 @@ class DecisionMade(_ScopeEvent, frozen=True, kw_only=True, tag="decision"):
     action: Action
     layer: str | None
     tool: str | None
-    count: float | None
-    threshold: float | None
+    count: int | float | None
+    threshold: int | float | None
     at: Literal["batch", "result"] = "batch"
     counter: str | UnsetType = UNSET
 

@@ -133,21 +133,46 @@ def effect(decisions: Sequence[Decision]) -> Effect:
 def nearest_changes(steps: Sequence[Step], index: int, decision: Decision) -> list[Change]:
     """For each setting that can do it alone: the nearest value that changes the verdict on `steps[index]`."""
     policy = steps[index].policy
-    found = [_try(steps, index, decision, name, values) for name, values in _candidates(policy, decision)]
+    candidates = _to_fire(steps, index, decision) if decision.action == "pass" else _to_spare(policy, decision)
+    found = [_try(steps, index, decision, name, values) for name, values in candidates]
     return [change for change in found if change is not None]
 
 
-def _candidates(policy: Policy, decision: Decision) -> Iterator[tuple[str, Iterator[int] | None]]:
-    """Settings and the values to try, nearest first; None climbs from the count, which is exact for a limit."""
-    smaller = iter(range(policy.window_size - 1, max(0, policy.window_size - 1 - MOST_WINDOWS), -1))
+def _to_spare(policy: Policy, decision: Decision) -> Iterator[tuple[str, Iterator[int] | None]]:
+    """Settings that could spare a batch its verdict, and the values to try, nearest first.
+
+    None climbs from the count. Budgets rest on other scopes too, so one scope's fold cannot try them.
+    """
     if decision.layer == "budget":
-        return
-    if decision.action == "pass":
-        yield "warn_threshold", iter([decision.hash_count] if decision.hash_count > 1 else [])
         return
     yield limit_setting(decision, policy), None
     if decision.layer in ("identical_call_set", "tool_frequency"):
-        yield "window_size", smaller
+        yield "window_size", iter(range(policy.window_size - 1, max(0, policy.window_size - 1 - MOST_WINDOWS), -1))
+
+
+def _to_fire(steps: Sequence[Step], index: int, decision: Decision) -> Iterator[tuple[str, Iterator[int] | None]]:
+    """Settings that could make a batch that passed fire: the warning limits, at what was counted."""
+    policy = steps[index].policy
+    yield "warn_threshold", iter(range(min(decision.hash_count, policy.warn_threshold - 1), 0, -1))
+    highest: dict[str, int] = {}
+    for tool in dict.fromkeys(name for name in steps[index].names if name):
+        own = tool in policy.tool_freq_overrides
+        setting = f"tool_freq_overrides.{tool}.warn" if own else "tool_freq_warn"
+        count = min(_calls(steps, index, tool), policy.frequency_limits(tool).warn - 1)
+        highest[setting] = max(highest.get(setting, 0), count)
+    for setting, count in highest.items():
+        yield setting, iter(range(count, max(0, count - MOST_WINDOWS), -1))
+
+
+def _calls(steps: Sequence[Step], index: int, tool: str) -> int:
+    """Calls of a tool among the newest that the frequency window can hold, since the state was fresh."""
+    left, found, position = steps[index].policy.frequency_window, 0, index
+    while left > 0:
+        taken = steps[position].names[-left:]
+        found += sum(name == tool for name in taken)
+        left = 0 if steps[position].fresh else left - len(taken)
+        position -= 1
+    return found
 
 
 def limit_setting(decision: Decision, policy: Policy) -> str:

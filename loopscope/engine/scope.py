@@ -33,8 +33,8 @@ class WarningRecord(Struct):
     """The hash or the tool that it is about."""
     batch: int
     """The batch that was warned."""
-    count: float
-    threshold: float
+    count: int | float
+    threshold: int | float
     state: Literal["queued", "delivered", "dropped"] = "queued"
     before: int | None = None
     """The first batch after the delivery."""
@@ -159,7 +159,15 @@ class ScopeState:
             del self.warnings[index]
 
     def settle(self, text: str, state: str) -> None:
-        """Follow what became of a text: delivered or dropped, or put back to the front of the queue."""
+        """Follow what became of a text: queued in its own words, delivered or dropped, or put back to the front.
+
+        A run tells its text when it queues it: one of another version of loopscope has other words for the same warning.
+        """
+        if state == "queued":
+            waiting = [record for record in self.warnings if record.state == "queued"]
+            if waiting and all(record.text != text for record in waiting):
+                waiting[-1].text = text
+            return
         wanted = "delivered" if state == "requeued" else "queued"
         for record in self.warnings:
             if record.text == text and record.state == wanted and (wanted == "queued" or record.before is None):

@@ -40,8 +40,8 @@ class BatchColumns:
     """One row a batch with calls; row i is batch i + 1."""
 
     __slots__ = (
-        "calls", "cost", "hash", "input", "length", "letter", "names", "offset", "output", "policy", "scope", "seq",
-        "ts",
+        "calls", "cost", "hash", "input", "length", "letter", "names", "node", "offset", "output", "policy", "scope",
+        "seq", "ts",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -53,6 +53,7 @@ class BatchColumns:
         self.hash = array("l")
         self.letter = array("l")
         self.names = array("l")
+        self.node = array("l")
         self.calls = array("l")
         self.policy = array("l")
         self.input = array("q")

@@ -18,6 +18,7 @@ from loopscope.engine.explain import Context, Explanation, explain
 from loopscope.engine.policy import Policy
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
 from loopscope.errors import UnreadableInputError
+from loopscope.graph import Topology, Visit, observe
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
 from loopscope.session.steps import Steps
@@ -114,6 +115,7 @@ class Session:
         self._store = store
         self._origins = dict(origins or {})
         self._walker: tuple[int, LoopDetector] | None = None
+        self._topologies: dict[ScopeKey, tuple[int, Topology]] = {}
         self._explained: dict[tuple[int, int, bool], Explanation] = {}
 
     def append(self, lines: Iterable[Located]) -> None:
@@ -352,6 +354,22 @@ class Session:
             name=self.letters(key),
             enforced=header is not None and header.enforced,
         )
+
+    def topology(self, key: ScopeKey | None = None) -> Topology:
+        """The graph of a scope with what its run did in it; by default of the cursor's scope.
+
+        Raises:
+            IndexError: while there is no batch.
+        """
+        key = key or self.timeline.scope_of(self.cursor)
+        record = self.timeline.scopes[key]
+        known = self._topologies.get(key)
+        if known is None or known[0] != len(record.batches):
+            rows, nodes, names = self.timeline.batches, self.timeline.nodes.values, self.timeline.names.values
+            visits = [Visit(nodes[rows.node[n - 1]], names[rows.names[n - 1]]) for n in record.batches]
+            shape = record.graph.graph if record.graph is not None else None
+            known = self._topologies[key] = (len(record.batches), observe(shape, visits))
+        return known[1]
 
     def letters(self, key: ScopeKey) -> Callable[[str], str]:
         """The letters of one scope's hashes."""

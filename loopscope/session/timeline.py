@@ -123,6 +123,7 @@ class Timeline:
         self.scope_keys: Interned[ScopeKey] = Interned()
         self.hashes: Interned[str] = Interned()
         self.names: Interned[tuple[str, ...]] = Interned()
+        self.nodes: Interned[str | None] = Interned()
         self.digests: Interned[tuple[str, str]] = Interned()
         """Tool and digest of a result."""
         self.errors: Interned[str] = Interned()
@@ -201,6 +202,7 @@ class Timeline:
         rows.hash.append(digest)
         rows.letter.append(record.letters.setdefault(digest, len(record.letters)))
         rows.names.append(self.names.number(names))
+        rows.node.append(self.nodes.number(batch.node))
         rows.calls.append(len(names))
         rows.policy.append(self._policy_number(self.detector.policy_of(key)))
         rows.add_usage(batch.usage)

@@ -70,7 +70,10 @@ def test_a_pass_tells_the_distance_to_the_next_limit() -> None:
     same = [batch(n, ("bash", {"command": "ls"})) for n in range(1, 5)]
     session = session_of(same)
     assert session.explain(1).lines[1] == "warns after 2 more identical batches: warn_threshold is 3 (default)"
-    assert session.explain(1).lines[-1] == "no single setting would warn or stop this batch"
+    assert session.explain(1).lines[-1] == (
+        "nearest settings that would warn or stop #1: warn_threshold <= 1 (no stop in this scope); "
+        "or tool_freq_warn <= 1 (no stop in this scope, warnings 1 → 2)"
+    )
     assert session.explain(2).lines[1] == "warns after one more identical batch: warn_threshold is 3 (default)"
     assert session.explain(2).lines[-1].startswith("nearest settings that would warn or stop #2: warn_threshold <= 2")
     assert session.explain(4).lines[1] == "stops after one more identical batch: hard_limit is 5 (default)"

@@ -45,8 +45,8 @@ class Finding(Struct, frozen=True, gc=False):
     action: Literal["warn", "hard_stop"]
     layer: str
     tool: str | None
-    count: float
-    threshold: float
+    count: int | float
+    threshold: int | float
     mark: str | None = None
     """What is marked as warned if this finding is the one that is emitted."""
     counter: str | None = None

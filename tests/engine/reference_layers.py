@@ -1,0 +1,542 @@
+"""All layers written a second time, slowly and straight from their description: what the engine must equal.
+
+Every batch of a scope is kept with its results, and each rule counts over that list anew. Only events, the policy and the
+identity of calls are shared with the engine. Where the description leaves a choice, `READING` says which one is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.events import Batch, Call, Control, Event, Result, RunStart, ScopeKey, Witness
+from loopscope.engine.identity import batch_hash, call_key
+from loopscope.engine.policy import Policy
+
+# ruff: noqa: D101, D102, D103 - a second writing, to be read beside the description
+
+READING = {
+    "late results": "streaks go over batches in the order in which their results came to be all in",
+    "last_error": "the previous failure is the newest batch before with one, whatever came between",
+    "witness event": "each value is one iteration, judged when it comes, of the scope's newest batch",
+    "error_streak tool": "named if every failed call of the newest batch is of one tool",
+    "cycle laps": "the newest half of the laps, rounded up, less the newest lap, are those that must be stale",
+    "equal laps": "the shortest period of those with most laps counts",
+    "first occurrence": "no batch lies between it and a previous one that there is not",
+    "budgets": "the scope's own before its parent's; of one scope in the order of the counters",
+    "two stops at results": "the newer one makes the next batch's stop",
+    "no time": "an event without a time happens when the scope's last one with a time did",
+}
+
+LAYERS = (
+    "identical_call_set",
+    "tool_frequency",
+    "cycle",
+    "error_streak",
+    "stagnation",
+    "repeat_in_batch",
+    "budget",
+)
+COUNTERS = (
+    "iterations",
+    "model_calls",
+    "tool_calls",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "cost_usd",
+    "wall_clock_s",
+    "requests_per_minute",
+)
+
+
+class Finding(NamedTuple):
+    """What one layer says: the severest one is emitted, and only its mark is set."""
+
+    stops: bool
+    layer: str
+    tool: str | None
+    count: float
+    threshold: float
+    counter: str | None = None
+    mark: Callable[[], None] = lambda: None
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        return (not self.stops, LAYERS.index(self.layer))
+
+
+@dataclass
+class Brought:
+    """One call's result."""
+
+    tool: str
+    digest: str | None
+    failed: bool
+    text: str
+    new: bool
+
+
+@dataclass
+class Past:
+    """One batch with what it brought so far."""
+
+    number: int
+    hash: str
+    count: int
+    names: list[str]
+    ids: list[str | None]
+    keys: list[str]
+    results: list[Brought | None]
+
+    @property
+    def complete(self) -> bool:
+        return None not in self.results
+
+    @property
+    def brought(self) -> list[Brought]:
+        return [result for result in self.results if result is not None]
+
+    @property
+    def new(self) -> bool:
+        return any(result.new for result in self.brought)
+
+    @property
+    def all_failed(self) -> bool:
+        return all(result.failed for result in self.brought)
+
+
+@dataclass
+class Account:
+    """What a scope and those below it spent."""
+
+    first: float | None = None
+    now: float | None = None
+    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
+    calls: list[float] = field(default_factory=list)
+    warned: set[str] = field(default_factory=set)
+
+    def tick(self, ts: float | None) -> None:
+        if ts is not None:
+            self.first = ts if self.first is None else self.first
+            self.now = ts
+
+    def value(self, counter: str) -> float:
+        now, first = self.now, self.first
+        if counter == "wall_clock_s":
+            return 0 if now is None or first is None else now - first
+        if counter == "requests_per_minute":
+            return 0 if now is None else sum(now - ts < 60 for ts in self.calls)  # noqa: PLR2004
+        return self.spent[counter]
+
+
+@dataclass
+class Scope:
+    past: list[Past] = field(default_factory=list)
+    settled: list[Past] = field(default_factory=list)
+    hashes: list[Past] = field(default_factory=list)
+    tools: list[tuple[str, Past, int]] = field(default_factory=list)
+    laps: list[Past] = field(default_factory=list)
+    marks: set[Any] = field(default_factory=set)
+    values: list[Any] = field(default_factory=list)
+    carried: Finding | None = None
+    seen: list[tuple[str, str | None, int]] = field(default_factory=list)
+
+
+def laps(items: Sequence[Any], period: int) -> int:
+    """How often the last `period` items stand one after the other at the end."""
+    block, count = items[-period:], 0
+    if len(block) < period or len(set(block)) < 2:  # noqa: PLR2004
+        return 0
+    while items[len(items) - (count + 1) * period : len(items) - count * period] == block:
+        count += 1
+        if (count + 1) * period > len(items):
+            break
+    return count
+
+
+class LayerReference:
+    """Decides events; every rule as it is written down."""
+
+    def __init__(self, policy: Policy, normal: Callable[[str], str]) -> None:
+        self.policy = policy
+        self.normal = normal
+        self.scopes: dict[ScopeKey, Scope] = {}
+        self.accounts: dict[ScopeKey, Account] = {}
+        self.parents: dict[ScopeKey, ScopeKey] = {}
+        self.batches = 0
+
+    def observe(self, event: Event) -> list[Decision]:
+        if isinstance(event, RunStart):
+            if event.parent_thread_id is not None or event.parent_run_id is not None:
+                self.parents[event.scope] = ScopeKey(event.parent_thread_id, event.parent_run_id)
+            self.tick(event.scope, event.ts)
+        elif isinstance(event, Batch):
+            self.charge(event)
+            return [self.decide(event)] if event.calls else []
+        elif isinstance(event, Result):
+            self.tick(event.scope, event.ts)
+            return self.result(event)
+        elif isinstance(event, Witness):
+            self.tick(event.scope, event.ts)
+            return self.witness(event)
+        elif isinstance(event, Control) and event.action == "reset":
+            everything = event.thread_id is None and event.run_id is None
+            for key in [key for key in self.scopes if everything or key == event.scope]:
+                del self.scopes[key]
+            for key in [key for key in self.accounts if everything or key == event.scope]:
+                del self.accounts[key]
+        return []
+
+    # Scopes, ancestors and what is spent.
+
+    def line(self, key: ScopeKey) -> list[ScopeKey]:
+        """The scope and its ancestors, nearest first."""
+        found = [key]
+        while found[-1] in self.parents and self.parents[found[-1]] not in found:
+            found.append(self.parents[found[-1]])
+        return found
+
+    def account(self, key: ScopeKey) -> Account:
+        return self.accounts.setdefault(key, Account())
+
+    def tick(self, key: ScopeKey, ts: float | None) -> None:
+        for each in self.line(key):
+            self.account(each).tick(ts)
+
+    def charge(self, batch: Batch) -> None:
+        usage = batch.usage
+        tokens = (0, 0) if usage is None else (usage.input_tokens or 0, usage.output_tokens or 0)
+        for key in self.line(batch.scope):
+            account = self.account(key)
+            account.tick(batch.ts)
+            if batch.ts is not None:
+                account.calls.append(batch.ts)
+            account.spent["iterations"] += bool(batch.calls)
+            account.spent["model_calls"] += 1
+            account.spent["tool_calls"] += len(batch.calls)
+            account.spent["input_tokens"] += tokens[0]
+            account.spent["output_tokens"] += tokens[1]
+            account.spent["total_tokens"] += sum(tokens)
+            account.spent["cost_usd"] += 0 if usage is None else usage.cost_usd or 0
+
+    def touch(self, key: ScopeKey) -> Scope:
+        for each in reversed(self.line(key)[1:]):
+            if each in self.scopes:
+                self.scopes[each] = self.scopes.pop(each)
+        scope = self.scopes.pop(key, None) or Scope()
+        self.scopes[key] = scope
+        while len(self.scopes) > self.policy.max_tracked_threads:
+            gone = next(iter(self.scopes))
+            del self.scopes[gone]
+            self.accounts.pop(gone, None)
+        return scope
+
+    # A batch.
+
+    def decide(self, batch: Batch) -> Decision:
+        self.batches += 1
+        scope, policy = self.touch(batch.scope), self.policy
+        calls = batch.calls
+        past = Past(
+            self.batches,
+            batch_hash(calls, policy),
+            0,
+            [call.name or "" for call in calls],
+            [call.id for call in calls],
+            [f"{call.name or ''}:{call_key(call, policy)}" for call in calls],
+            [None] * len(calls),
+        )
+        scope.past.append(past)
+        findings = [
+            *self.identical(scope, past),
+            *self.cycle(scope, past),
+            *self.repeats(scope, past),
+            *self.budgets(batch.scope),
+        ]
+        if scope.carried is not None:
+            findings.append(scope.carried)
+            scope.carried = None
+        return self.emit(batch.scope, batch.seq, past, findings, "batch")
+
+    def emit(self, key: ScopeKey, seq: int, past: Past, findings: list[Finding], at: Any) -> Decision:
+        head = {
+            "batch": past.number,
+            "seq": seq,
+            "thread_id": key.thread_id,
+            "run_id": key.run_id,
+            "hash": past.hash,
+            "hash_count": past.count,
+            "at": at,
+        }
+        if not findings:
+            return Decision(**head, action="pass")
+        worst = min(findings, key=lambda finding: finding.rank)
+        if not worst.stops:
+            worst.mark()
+        if worst.counter is not None:
+            head["counter"] = worst.counter
+        return Decision(
+            **head,
+            action="hard_stop" if worst.stops else "warn",
+            layer=worst.layer,
+            tool=worst.tool,
+            count=worst.count,
+            threshold=worst.threshold,
+        )
+
+    # What batches brought.
+
+    def stale(self, scope: Scope, past: Past) -> bool:
+        if not past.complete or past.new:
+            return False
+        if any(result.failed for result in past.brought):
+            return True
+        position = scope.past.index(past)
+        before = [i for i in range(position) if scope.past[i].hash == past.hash]
+        return not any(other.new for other in scope.past[before[-1] + 1 : position]) if before else True
+
+    # Section 3.
+
+    def identical(self, scope: Scope, past: Past) -> Iterable[Finding]:
+        policy = self.policy
+        scope.hashes = [*scope.hashes, past][-policy.window_size :]
+        alive = {("hash", each.hash) for each in scope.hashes}
+        scope.marks = {mark for mark in scope.marks if mark[0] != "hash" or mark in alive}
+        same = [each for each in scope.hashes if each.hash == past.hash]
+        past.count = count = len(same)
+        counted = count
+        if policy.result_aware:
+            counted = sum(self.stale(scope, each) for each in same) + 1
+        if counted >= policy.hard_limit:
+            yield Finding(True, "identical_call_set", None, count, policy.hard_limit)
+            return
+        mark = ("hash", past.hash)
+        candidate = count >= policy.warn_threshold and mark not in scope.marks
+        if candidate:
+            yield Finding(
+                False,
+                "identical_call_set",
+                None,
+                count,
+                policy.warn_threshold,
+                mark=lambda: scope.marks.add(mark),
+            )
+        yield from self.frequency(scope, past, candidate)
+
+    def frequency(self, scope: Scope, past: Past, candidate: bool) -> Iterable[Finding]:  # noqa: FBT001
+        policy, first = self.policy, None
+        for position, name in enumerate(past.names):
+            if not name:
+                continue
+            everything = [*scope.tools, (name, past, position)]
+            scope.tools = everything[-policy.frequency_window :]
+            for gone, _, _ in everything[: -policy.frequency_window]:
+                if self.often(scope, gone) < policy.frequency_limits(gone).warn:
+                    scope.marks.discard(("tool", gone))
+            n, (warn, hard) = self.often(scope, name), self.limits(name)
+            counted = n
+            if policy.result_aware:
+                results = [each.results[i] for tool, each, i in scope.tools if tool == name]
+                counted = sum(result is not None and not result.new for result in results) + 1
+            if counted >= hard:
+                yield Finding(True, "tool_frequency", name, n, hard)
+                return
+            if n >= warn:
+                if ("tool", name) not in scope.marks and not candidate and first is None:
+                    first = (name, n, warn)
+            else:
+                scope.marks.discard(("tool", name))
+        if first is not None:
+            tool, n, warn = first
+
+            def mark() -> None:
+                if self.often(scope, tool) >= warn:
+                    scope.marks.add(("tool", tool))
+
+            yield Finding(False, "tool_frequency", tool, n, warn, mark=mark)
+
+    def often(self, scope: Scope, name: str) -> int:
+        return sum(tool == name for tool, _, _ in scope.tools)
+
+    def limits(self, name: str) -> tuple[int, int]:
+        limits = self.policy.frequency_limits(name)
+        return limits.warn, limits.hard_limit
+
+    # Section 9, at a batch.
+
+    def cycle(self, scope: Scope, past: Past) -> Iterable[Finding]:
+        limits = self.policy.cycle
+        pairs = {"hash": limits.hash, "names": limits.names}
+        largest = max([x for pair in pairs.values() for x in (pair.warn, pair.hard_limit) if x is not None], default=0)
+        if limits.max_period is None or not largest:
+            return
+        scope.laps = [*scope.laps, past][-limits.max_period * largest :]
+        for reading, pair in pairs.items():
+            members: list[Any] = [
+                each.hash if reading == "hash" else tuple(sorted(each.names)) for each in scope.laps
+            ]
+            found = [(laps(members, period), -period) for period in range(2, limits.max_period + 1)]
+            n, period = max(found)
+            period = -period
+            mark = ("cycle", reading)
+            floor = pair.warn if pair.warn is not None else pair.hard_limit
+            if floor is None:
+                continue
+            if n < floor:
+                scope.marks.discard(mark)
+            if pair.hard_limit is not None and n >= pair.hard_limit:
+                if not self.policy.result_aware or self.idle(scope, n, period):
+                    yield Finding(True, "cycle", None, n, pair.hard_limit)
+                    continue
+            if n >= floor and mark not in scope.marks:
+                yield Finding(False, "cycle", None, n, floor, mark=lambda mark=mark: scope.marks.add(mark))
+
+    def idle(self, scope: Scope, n: int, period: int) -> bool:
+        """Whether the newest half of the laps brought nothing new, the newest lap left out."""
+        half = -(-n // 2) - 1
+        looked = scope.laps[: len(scope.laps) - period][-half * period :] if half else []
+        return bool(looked) and all(self.stale(scope, each) for each in looked)
+
+    def repeats(self, scope: Scope, past: Past) -> Iterable[Finding]:
+        warn = self.policy.repeat_in_batch.warn
+        if warn is None:
+            return
+        for key in dict.fromkeys(past.keys):
+            n, mark = past.keys.count(key), ("repeat", key)
+            if n >= warn and mark not in scope.marks:
+                name = past.names[past.keys.index(key)]
+                yield Finding(False, "repeat_in_batch", name, n, warn, mark=lambda: scope.marks.add(mark))
+                return
+
+    def budgets(self, key: ScopeKey) -> Iterable[Finding]:
+        for stops in (True, False):
+            for each in self.line(key):
+                account = self.account(each)
+                for counter in COUNTERS:
+                    budget = self.policy.budget.get(counter)
+                    if budget is None:
+                        continue
+                    value = account.value(counter)
+                    if stops and value >= budget.limit:
+                        yield Finding(True, "budget", None, value, budget.limit, counter)
+                        return
+                    warn = budget.warn * budget.limit
+                    if not stops and value >= warn and counter not in account.warned:
+
+                        def mark(account: Account = account, counter: str = counter) -> None:
+                            account.warned.add(counter)
+
+                        yield Finding(False, "budget", None, value, warn, counter, mark=mark)
+                        return
+
+    # Section 9, at results and witnesses.
+
+    def result(self, event: Result) -> list[Decision]:
+        scope = self.scopes.get(event.scope)
+        if scope is None:
+            return []
+        for past in reversed(scope.past):
+            places = [i for i, each in enumerate(past.ids) if each == event.call_id and past.results[i] is None]
+            if places:
+                break
+        else:
+            return []
+        tool = event.name or past.names[places[0]]
+        known = {(name, digest) for name, digest, number in scope.seen if number < past.number}
+        past.results[places[0]] = Brought(
+            tool,
+            event.digest,
+            event.status == "error",
+            self.normal(event.content),
+            (tool, event.digest) not in known,
+        )
+        scope.seen.append((tool, event.digest, past.number))
+        if not past.complete:
+            return []
+        scope.settled.append(past)
+        findings = [*self.error_streak(scope), *self.stagnation(scope)]
+        return self.at_result(scope, event, past, findings)
+
+    def at_result(self, scope: Scope, event: Any, past: Past, findings: list[Finding]) -> list[Decision]:
+        if not findings:
+            return []
+        worst = min(findings, key=lambda finding: finding.rank)
+        if worst.stops:
+            scope.carried = worst
+        return [self.emit(event.scope, event.seq, past, findings, "result")]
+
+    def error_streak(self, scope: Scope) -> Iterable[Finding]:
+        limits = self.policy.error_streak
+        streak = 0
+        for past in reversed(scope.settled):
+            if not past.all_failed:
+                break
+            streak += 1
+        tools = {result.tool for result in scope.settled[-1].brought}
+        tool = tools.pop() if len(tools) == 1 else None
+        yield from self.streak(scope, "error_streak", tool, streak, limits.warn, limits.hard_limit)
+
+    def streak(
+        self, scope: Scope, layer: str, tool: str | None, n: int, warn: int | None, hard: int | None
+    ) -> Iterable[Finding]:
+        mark = (layer,)
+        if n == 0:
+            scope.marks.discard(mark)
+        elif hard is not None and n >= hard:
+            yield Finding(True, layer, tool, n, hard)
+        elif warn is not None and n >= warn and mark not in scope.marks:
+            yield Finding(False, layer, tool, n, warn, mark=lambda: scope.marks.add(mark))
+
+    def stagnation(self, scope: Scope) -> Iterable[Finding]:
+        witness = self.policy.stagnation.witness
+        if witness == "results":
+            values = [[(result.tool, result.digest) for result in past.brought] for past in scope.settled]
+            progress = [now != before for before, now in pairwise(values)]
+        elif witness == "last_error":
+            progress = []
+            before: list[tuple[str, str]] = []
+            for past in scope.settled:
+                failed = [(result.tool, result.text) for result in past.brought if result.failed]
+                progress.append(not failed or failed != before)
+                before = failed or before
+        else:
+            return
+        yield from self.stagnant(scope, progress)
+
+    def stagnant(self, scope: Scope, progress: list[bool]) -> Iterable[Finding]:
+        limits = self.policy.stagnation
+        n = 0
+        for moved in progress:
+            n = 0 if moved else n + 1
+        yield from self.streak(scope, "stagnation", None, n, limits.warn, limits.hard_limit)
+
+    def witness(self, event: Witness) -> list[Decision]:
+        scope, name = self.scopes.get(event.scope), self.policy.stagnation.witness
+        if scope is None or name not in event.values or name in ("results", "last_error"):
+            return []
+        scope.values.append(event.values[name])
+        best, progress = scope.values[0], []
+        for before, now in pairwise(scope.values):
+            progress.append(self.moved(before, now, best))
+            best = max(best, now) if self.policy.stagnation.mode == "improves" else best
+        return self.at_result(scope, event, scope.past[-1], [*self.stagnant(scope, progress)])
+
+    def moved(self, before: Any, now: Any, best: Any) -> bool:
+        match self.policy.stagnation.mode:
+            case "changes":
+                return bool(now != before)
+            case "increases":
+                return bool(now > before)
+            case "decreases":
+                return bool(now < before)
+            case "shrinks":
+                return set(now) < set(before)
+            case "improves":
+                return bool(now > best)
+
+
+__all__ = ["READING", "Call", "LayerReference"]
