@@ -106,8 +106,11 @@ def _project_file() -> str:
 @target_argument(required=False)
 @policy_options
 @click.option("--format", "language", type=click.Choice(["toml", "yaml", "json", "python"]), default="toml")
-@click.option("-o", "--output", metavar="FILE", help="Write to FILE, which must not exist.")
-def export(target: str | None, policy: str | None, sets: tuple[str, ...], language: str, output: str | None) -> None:
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def export(  # noqa: PLR0913 - one parameter an option
+    target: str | None, policy: str | None, sets: tuple[str, ...], language: str, output: str | None, *, force: bool
+) -> None:
     """Print the limits in force as a policy file, or as the lines of a program.
 
     With TARGET, a recording or sample:NAME, those that it would be replayed under.
@@ -118,7 +121,7 @@ def export(target: str | None, policy: str | None, sets: tuple[str, ...], langua
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(Path(output), text, force=False)
+        _write(Path(output), text, force=force)
 
 
 @command.command()

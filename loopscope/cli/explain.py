@@ -32,6 +32,8 @@ def command(target: str, at: int | None, policy: str | None, sets: tuple[str, ..
     The rule and the batches that it counted, the limit and where it came from, the warnings before it, the effect, and
     the nearest single settings that would have changed it.
     """
+    from msgspec import to_builtins
+
     from loopscope.cli.output import report
     from loopscope.recording.inert import inert
     from loopscope.targets import open_session
@@ -40,9 +42,8 @@ def command(target: str, at: int | None, policy: str | None, sets: tuple[str, ..
     report(session.source, session.problems)
     explanation = session.explain(_batch(session, at))
     if as_json:
-        decision = {name: getattr(explanation.decision, name) for name in explanation.decision.__struct_fields__}
         entry = {"batch": explanation.batch, "verdict": explanation.headline, "lines": explanation.lines}
-        click.echo(json.dumps({**entry, "decision": {"kind": "decision", **decision}}))
+        click.echo(json.dumps(entry | {"decision": to_builtins(explanation.decision)}))
         return
     click.echo(inert(f"{session.source}: batch {explanation.batch} of {len(session)}, {explanation.headline}"))
     for number, line in enumerate(explanation.lines, 1):

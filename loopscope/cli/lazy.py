@@ -44,6 +44,13 @@ class LazyGroup(click.Group):
         with formatter.section("Verbs"):
             formatter.write_dl(list(self._verbs.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's, but Ctrl-C prints nothing here: `run` tells it, in one line."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -59,9 +59,11 @@ class JsonLines:
 
     Args:
         source: the target, named in each line where there are several.
+        live: print each line at once, as more may be long in coming.
     """
 
-    def __init__(self, source: str | None) -> None:
+    def __init__(self, source: str | None, *, live: bool) -> None:
+        self._live = live
         self._tail = b"" if source is None else b',"source":' + _ascii(source)
         self._encode = msgspec.json.Encoder().encode
         self._out = sys.stdout.buffer
@@ -74,10 +76,10 @@ class JsonLines:
         except ValueError:  # a lone surrogate, which only the standard encoder takes
             line = b""
         if not line.isascii() or not line:
-            line = _ascii(
-                {"kind": "decision", **{name: getattr(decision, name) for name in decision.__struct_fields__}}
-            )
+            line = _ascii(msgspec.to_builtins(decision))
         self._out.write(line[:-1] + self._tail + b"}\n" if self._tail else line + b"\n")
+        if self._live:
+            self._out.flush()
 
     def close(self) -> None:
         """Hand everything over."""
@@ -97,10 +99,17 @@ class Table:
         self._first: dict[str, int] = {}
         self._counts = {"warn": 0, "hard_stop": 0}
         self._scopes: set[int] = set()
-        click.echo(inert(name))
+        self._title: str | None = inert(name)
+
+    def _begin(self) -> None:
+        """The name comes with the first row: what cannot be read prints nothing."""
+        if self._title is not None:
+            click.echo(self._title)
+            self._title = None
 
     def write(self, event: Event, decision: Decision) -> None:
         """Print one row."""
+        self._begin()
         self._batches = decision.batch
         self._scopes.add(hash(decision.scope))
         if decision.action != "pass":
@@ -120,6 +129,7 @@ class Table:
 
     def close(self) -> None:
         """Print the summary."""
+        self._begin()
         stops = self._total("hard_stop", "stop")
         click.echo(
             f"{plural(self._batches, 'batch')} in {plural(len(self._scopes), 'scope')}: "

@@ -82,11 +82,12 @@ class _Wish(NamedTuple):
 def _replay(target: str, choice: Choice, wish: _Wish) -> int:
     from loopscope.cli.output import JsonLines, Table, report, tell
     from loopscope.cli.verify import Verifier
-    from loopscope.targets import open_target
+    from loopscope.targets import STDIN, open_target
 
     events = open_target(target)
     verifier = Verifier(events.name) if wish.verify else None
-    output = JsonLines(events.name if wish.several else None) if wish.as_json else Table(events.name)
+    source = events.name if wish.several else None
+    output = JsonLines(source, live=target == STDIN) if wish.as_json else Table(events.name)
     found = {"warn": 0, "hard_stop": 0}
     for event, decisions in _decided(events, choice, verifier):
         for decision in decisions:

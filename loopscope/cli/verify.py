@@ -11,7 +11,8 @@ from loopscope.errors import ReplayDiffersError, UsageError
 
 __all__ = ["Verifier"]
 
-_COMPARED = ("thread_id", "run_id", "hash", "hash_count", "action", "layer", "tool", "count", "threshold")
+_COMPARED = [name for name in Decision.__struct_fields__ if name in {*DecisionMade.__struct_fields__} - {"seq"}]
+"""What a recorded decision and a replayed one both say."""
 _WAITING = 10_000
 """Decisions that wait for their recorded twin, which a recorder writes right behind the batch."""
 _Key = tuple[int, str]
