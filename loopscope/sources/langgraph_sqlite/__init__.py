@@ -70,8 +70,7 @@ def events(
         told = _all(store, channel, found)
         first = next(told, None)
         if first is None:
-            why = f": row {found[0][0]}: {inert(found[0][1], 200)}" if found else ""
-            raise UnreadableInputError(f"{inert(name)}: no checkpoint that can be read{why}")
+            raise UnreadableInputError(inert(f"{name}: no checkpoint that can be read{_why(found)}"))
         yield Header(format=FORMAT, producer=NAME, created=_written(first))
         yield first
         yield from told
@@ -107,6 +106,12 @@ def _channels(store: Store) -> dict[str, bool]:
     return found
 
 
+def _why(problems: list[tuple[int, str]]) -> str:
+    """The first reason of all."""
+    row, reason = next(iter(problems), (0, ""))
+    return f": {f'row {row}: ' if row else ''}{reason[:200]}" if reason else ""
+
+
 def _check_channel(name: str, channel: str, known: dict[str, bool]) -> None:
     if channel in known:
         return
@@ -121,4 +126,7 @@ def _listed(names: dict[str, bool]) -> str:
 
 def _written(event: Event) -> str | None:
     ts = None if isinstance(event, Header) else event.ts
-    return None if ts is None else (_EPOCH + timedelta(seconds=ts)).isoformat()
+    try:
+        return None if ts is None else (_EPOCH + timedelta(seconds=ts)).isoformat()
+    except OverflowError:
+        return None

@@ -14,9 +14,9 @@ from loopscope.recording.preview import PREVIEW
 from loopscope.sources.langgraph_sqlite.messages import Logged, Output, Said, read_message
 from loopscope.sources.langgraph_sqlite.unpack import Named
 
-__all__ = ["ERROR", "INTERRUPT", "RESUME", "Ending", "Tail", "ending"]
+__all__ = ["ERROR", "INTERRUPT", "Ending", "Tail", "ending"]
 
-ERROR, INTERRUPT, RESUME = "__error__", "__interrupt__", "__resume__"
+ERROR, INTERRUPT = "__error__", "__interrupt__"
 """Channels of writes that are no state."""
 _CANCELLED = ("CancelledError", "KeyboardInterrupt", "asyncio.CancelledError")
 _STOPPED = "[FORCED STOP]"
@@ -58,7 +58,7 @@ def ending(tail: Tail, writes: dict[str, list[Any]]) -> Ending:
     """
     if writes.get(ERROR):
         return _failed(writes[ERROR])
-    if writes.get(INTERRUPT) and not writes.get(RESUME):
+    if writes.get(INTERRUPT):
         return Ending("unknown", f"interrupted, waiting for an answer: {_shown(writes[INTERRUPT][-1])}")
     message = tail.newest if isinstance(tail.newest, Said | Output | Logged) else read_message(tail.newest)
     answered = isinstance(message, Said) and not message.calls

@@ -18,6 +18,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from loopscope.errors import UnreadableInputError
+from loopscope.recording.inert import inert
 
 __all__ = ["FAILURES", "MAX_VALUE", "is_sqlite", "opened"]
 
@@ -51,11 +52,11 @@ def opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
         try:
             connection = _open(Path(path), stack)
         except (OSError, ValueError, *FAILURES) as error:
-            raise UnreadableInputError(f"{name}: {getattr(error, 'strerror', None) or error}") from None
+            raise UnreadableInputError(inert(f"{name}: {getattr(error, 'strerror', None) or error}")) from None
         try:
             yield connection
         except FAILURES as error:
-            raise UnreadableInputError(f"{name}: SQLite cannot read it: {error}") from None
+            raise UnreadableInputError(inert(f"{name}: SQLite cannot read it: {error}")) from None
 
 
 def _open(path: Path, stack: ExitStack) -> sqlite3.Connection:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from loopscope.recording.inert import inert
 from loopscope.sources.langgraph_sqlite.readonly import FAILURES, MAX_VALUE
 from loopscope.sources.langgraph_sqlite.state import State, read_state
 from loopscope.sources.langgraph_sqlite.store import CheckpointRow, Store, Stored, ThreadRow
@@ -46,7 +47,9 @@ class Rows:
         try:
             yield from self._store.checkpoints(self._thread)
         except FAILURES as error:
-            self._report(0, f"the checkpoints of thread {self.thread_id!r} end here: {error}")
+            self._report(
+                0, f"the checkpoints of thread {inert(self.thread_id or '', 60)} end here: {inert(str(error))}"
+            )
 
     def state(self, node: Node) -> State | None:
         """What a checkpoint holds; None if that cannot be read."""
@@ -54,7 +57,7 @@ class Rows:
         try:
             return read_state(self._value(self._store.state(node.number)), node.time)
         except (Undecodable, *FAILURES) as error:
-            self._report(node.number, f"the checkpoint {error}")
+            self._report(node.number, f"the checkpoint {inert(str(error))}")
         return None
 
     def writes(self, node: Node) -> Iterator[Written]:
@@ -64,9 +67,9 @@ class Rows:
                 try:
                     yield Written(row.channel, self._value(row.value))
                 except Undecodable as error:
-                    self._report(row.number, f"the write to {row.channel!r} {error}")
+                    self._report(row.number, f"the write to {inert(row.channel, 60)} {inert(str(error))}")
         except FAILURES as error:
-            self._report(node.number, f"the writes of the checkpoint cannot be read: {error}")
+            self._report(node.number, f"the writes of the checkpoint cannot be read: {inert(str(error))}")
 
     def report(self, reason: str) -> None:
         """Tell of something in the newest checkpoint that was left out."""

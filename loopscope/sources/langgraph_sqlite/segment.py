@@ -51,6 +51,7 @@ class Segment:
         "newest",
         "outer",
         "step",
+        "top",
         "ts",
         "waiting",
     )
@@ -58,6 +59,8 @@ class Segment:
     def __init__(self, thread_id: str | None, node: Node, resumed: Segment | None) -> None:
         self.outer = node.outer.segment if node.outer is not None else None
         """The invocation of the enclosing graph."""
+        self.top: Segment = self if self.outer is None else self.outer.top
+        """The invocation that all this happened inside of."""
         self.key = ScopeKey(thread_id, _run_id(node, self.outer, resumed))
         self.last = node
         self.base = _step(node.parent)
@@ -77,11 +80,6 @@ class Segment:
         return self.last.agent or self.last.namespace.rpartition("|")[2].partition(":")[0] or None
 
     @property
-    def top(self) -> Segment:
-        """The invocation that all this happened inside of."""
-        return self if self.outer is None else self.outer.top
-
-    @property
     def finished(self) -> bool:
         """Whether it came to its end by itself."""
         return self.certain and not self.waiting
@@ -99,6 +97,7 @@ class Segment:
         self.counts = counts
         self.first = messages[0] if messages else None
         if node.source == "update":
+            self.base = node.step
             return
         self.waiting, self.certain, self.step = state.waiting, state.tells_waiting, node.step
         self.limit = node.limit or self.limit
@@ -108,6 +107,11 @@ class Segment:
     def counts_within(self, written: list[Any]) -> Counts:
         """What a written list repeats: nothing, unless it is the state's own list once more with something added."""
         return self.counts if len(written) > 1 and written[0] == self.first else Counter()
+
+    def forget(self) -> None:
+        """Let go of what was kept to tell its end."""
+        self.first = self.newest = None
+        self.counts = Counter()
 
     def resume(self) -> None:
         """The invocation goes on after a pause, and LangGraph counts its steps anew."""

@@ -18,8 +18,6 @@ _TASKS = "__pregel_tasks"
 _TO = "branch:to:"
 _OWN = ("branch:", "start:", "join:", "__pregel", START)
 """How the channels begin by which LangGraph itself steers a graph."""
-
-
 _LOOKED_AT = 4
 """Items at the beginning of a list by which it is known to hold messages."""
 
@@ -55,7 +53,7 @@ class State(NamedTuple):
 
     @property
     def tells_waiting(self) -> bool:
-        """Whether `waiting` is all there is: so since LangGraph 0.3; graphs before it did not store every edge."""
+        """Whether `waiting` is all there is; older versions did not store every edge in this way."""
         return any(name.startswith(_TO) for name in map(str, self.versions))
 
 

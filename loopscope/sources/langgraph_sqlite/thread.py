@@ -11,19 +11,19 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from loopscope.engine.events import Event
-from loopscope.sources.langgraph_sqlite.endings import ERROR, INTERRUPT, RESUME, Ending, ending
+from loopscope.sources.langgraph_sqlite.endings import ERROR, INTERRUPT, Ending, ending
 from loopscope.sources.langgraph_sqlite.rows import Rows, Written
 from loopscope.sources.langgraph_sqlite.segment import Past, Segment, place, resumes
 from loopscope.sources.langgraph_sqlite.state import START, State, given, is_own, items, message_lists
 from loopscope.sources.langgraph_sqlite.telling import Moment, Teller
 from loopscope.sources.langgraph_sqlite.tree import Node, plant
-from loopscope.sources.langgraph_sqlite.union import Counts, Union
+from loopscope.sources.langgraph_sqlite.union import Counts, MessageUnion
 
 __all__ = ["Walk"]
 
 _MESSAGES = "messages"
 """The channel of LangGraph's own message states: its last message is the conversation's."""
-_OUTCOMES = frozenset({ERROR, INTERRUPT, RESUME})
+_OUTCOMES = frozenset({ERROR, INTERRUPT})
 _TASK_RESULT = "__return__"
 """What a task of the functional API gave back: its graph has no channel that keeps it."""
 
@@ -41,7 +41,7 @@ class Walk:
         self._rows = rows
         self._channel = channel
         self._tell = Teller(rows.thread_id, seq)
-        self._union = Union(logs=channel is not None, report=rows.report)
+        self._union = MessageUnion(logs=channel is not None, report=rows.report)
         self._past: dict[Node, Past] = {}
         self._running: dict[Segment, None] = {}
         self.channels: dict[str, bool] = {}
@@ -129,6 +129,7 @@ class Walk:
             moment = Moment(segment, segment.ts, None)
             yield from self._written(moment, (write for write in writes if not is_own(write.channel)))
         yield self._tell.end(segment, _ending(segment, writes))
+        segment.forget()
 
     def _written(self, moment: Moment, writes: Iterable[Written]) -> Iterator[Event]:
         """The messages among what was written on top of a checkpoint."""

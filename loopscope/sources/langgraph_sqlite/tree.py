@@ -19,6 +19,9 @@ __all__ = ["Node", "clock", "plant"]
 _UUID_CLOCK = 6
 _EPOCH = 0x01B21DD213814000
 _TICKS = 10_000_000
+_MAX_NESTING = 100
+"""Graphs within graphs: more than any program has, few enough for a name made of nothing but separators."""
+_MAX_NUMBER = 1 << 53
 
 
 class Node:
@@ -95,10 +98,10 @@ def plant(rows: Iterable[CheckpointRow]) -> list[Node]:
 
 def _enclosing(nodes: dict[tuple[str, str], Node], namespace: str, parents: dict[str, Any]) -> Node | None:
     """The nearest enclosing graph whose checkpoint is in the file."""
-    while namespace:
+    for _ in range(_MAX_NESTING):
         namespace = namespace.rpartition("|")[0]
         found = nodes.get((namespace, str(parents.get(namespace))))
-        if found is not None:
+        if found is not None or not namespace:
             return found
     return None
 
@@ -141,7 +144,7 @@ def _cut(node: Node, waiting: dict[Node, int], ready: list[tuple[float, int, Nod
 
 
 def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_NUMBER else None
 
 
 def _name(value: object) -> str | None:

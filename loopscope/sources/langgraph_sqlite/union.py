@@ -24,14 +24,14 @@ from loopscope.sources.langgraph_sqlite.messages import (
 from loopscope.sources.langgraph_sqlite.tree import Node
 from loopscope.sources.langgraph_sqlite.unpack import Opaque
 
-__all__ = ["Counts", "Found", "Union"]
+__all__ = ["Counts", "Found", "MessageUnion"]
 
 Counts: TypeAlias = Counter[bytes]
 """How often each message without an id stands in a state."""
 Found: TypeAlias = Said | Output | Logged
 
 
-class Union:
+class MessageUnion:
     """The messages of one thread so far.
 
     Args:

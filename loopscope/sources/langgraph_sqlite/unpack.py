@@ -79,9 +79,9 @@ class Unpacker:
             return self._msgpack(data)
         if kind == "pickle" or (kind in {None, "json"} and data[:1] == b"\x80"):
             raise Undecodable("is pickled: never loaded, since loading runs what the file says")
-        if kind in {None, "json"}:
+        if kind is None or kind == "json":
             return _json(data)
-        raise Undecodable(f"is stored as {kind!r}, which only the program that wrote it can read")
+        raise Undecodable(f"is stored as {kind[:40]}, which only the program that wrote it can read")
 
     def _msgpack(self, data: bytes) -> Any:
         try:

@@ -212,7 +212,6 @@ NOTHING = Tail((), certain=False, newest=None, steps=None, limit=None)
             {"__interrupt__": [[{"value": {"ask": 1}}]]},
             ("unknown", 'interrupted, waiting for an answer: {"ask": 1}'),
         ),
-        (NOTHING._replace(certain=True), {"__interrupt__": ["?"], "__resume__": ["y"]}, ("completed", None)),
     ],
 )
 def test_how_a_run_ended(tail: Tail, writes: dict[str, list[Any]], expected: tuple[str, str | None]) -> None:

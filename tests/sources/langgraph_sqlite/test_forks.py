@@ -181,6 +181,22 @@ def test_a_run_that_waits_is_not_over(tmp_path: Path) -> None:
     assert (end.status, end.reason) == ("unknown", "interrupted, waiting for an answer: may I?")
 
 
+def test_a_node_that_asks_twice(tmp_path: Path) -> None:
+    """An answer to the first question leaves the run waiting at the second."""
+
+    def asks_twice(_: Any) -> Any:
+        interrupt("first?")
+        interrupt("second?")
+
+    def resume(saver: Any) -> None:
+        graph = loop([calls("a"), answer()], tools=asks_twice).compile(saver)
+        graph.invoke(ASK, THREAD)
+        graph.invoke(Command(resume="yes"), THREAD)
+
+    (end,) = ends(saved(tmp_path / "c.db", resume))
+    assert (end.status, end.reason) == ("unknown", "interrupted, waiting for an answer: second?")
+
+
 def test_a_resume_under_another_run_id_is_told_as_one(tmp_path: Path) -> None:
     """LangGraph's server gives each resume a run id: it is a run of its own that names the one it takes up."""
 

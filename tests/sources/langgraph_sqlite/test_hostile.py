@@ -14,7 +14,7 @@ from typing import Any
 import ormsgpack
 import pytest
 
-from loopscope.engine.events import Batch
+from loopscope.engine.events import Batch, RunEnd
 from loopscope.errors import UnreadableInputError
 from loopscope.sources.langgraph_sqlite import events
 from loopscope.sources.langgraph_sqlite.readonly import MAX_VALUE
@@ -219,7 +219,7 @@ def test_a_damaged_checkpoint_is_left_out(tmp_path: Path, blob: Any, reason: str
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("msgpack+aes", "is stored as 'msgpack+aes', which only the program that wrote it can read"),
+        ("msgpack+aes", "is stored as msgpack+aes, which only the program that wrote it can read"),
         ("null", "holds no checkpoint"),
         ("bytes", "holds no checkpoint"),
         ("json", "is damaged"),
@@ -265,6 +265,28 @@ def test_metadata_may_be_anything(tmp_path: Path) -> None:
     assert told(database(tmp_path / "c.db", rows)) == ["r1 start", "r1 calls search(a)", "r1 end completed"]
 
 
+def test_names_of_namespaces_are_only_names(tmp_path: Path) -> None:
+    """A namespace may be long, deep, and of separators alone; thousands of graphs may stand inside each other."""
+    state = checkpoint([FINE])
+    rows: list[dict[str, Any]] = [{"checkpoint_id": "p", "checkpoint_ns": "|" * 1_000_000, "checkpoint": state}]
+    for depth in range(1_500):
+        name = "|".join(["a"] * depth)
+        metadata = json.dumps({"parents": {name.rpartition("|")[0]: str(depth - 1)}})
+        rows.append({"checkpoint_id": str(depth), "checkpoint_ns": name, "checkpoint": state, "metadata": metadata})
+    lines = told(database(tmp_path / "c.db", rows))
+    assert sum("start in" in line for line in lines) == 1_499
+
+
+def test_numbers_beyond_reason(tmp_path: Path) -> None:
+    """Steps of thousands of digits and times at the end of the calendar tell nothing, and break nothing."""
+    rows = chain(checkpoint([FINE]).replace(b"2026-01-02T03:04:05+00:00", b"9999-12-31T23:59:59-12:00"))
+    rows[0]["metadata"] = b'{"step": ' + b"9" * 4_000 + b', "recursion_limit": true}'
+    found = list(events(database(tmp_path / "c.db", rows)))
+    assert found[0].created is None  # type: ignore[union-attr]
+    assert isinstance(found[-1], RunEnd)
+    assert found[-1].status == "completed"
+
+
 def test_parents_in_a_circle(tmp_path: Path) -> None:
     """No program writes checkpoints that build on each other; whoever does has each of them read once."""
     said = [checkpoint([message("ai", id=str(place), tool_calls=[call(str(place))])]) for place in range(3)]
@@ -295,7 +317,7 @@ def test_writes_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     problems: list[tuple[int, str]] = []
     lines = told(database(tmp_path / "c.db", chain(state), writes), problems=problems)
     assert lines[1:3] == ["r1 calls search(a)", "r1 calls search(b)"]
-    assert problems[0][1].startswith("the write to 'messages' is damaged")
+    assert problems[0][1].startswith("the write to messages is damaged")
 
 
 def test_damaged_writes_are_reported(tmp_path: Path) -> None:
