@@ -97,10 +97,13 @@ def _parse(line: bytes) -> Any:
 
 
 def _repair(data: dict[str, Any], kind: type[Struct]) -> None:
-    """Fill in what may be null, and make numbers those that the fields take."""
+    """Fill in what may be null, leave out nulls that mean the default, and make numbers those that the fields take."""
     shape = _shape(kind)
     for name in shape.nullable:
         data.setdefault(name, None)
+    for name in shape.defaulted:
+        if data.get(name, "") is None:
+            del data[name]
     for name, value in data.items():
         if isinstance(value, float):
             data[name] = _number(value, whole=name in shape.whole)
@@ -115,16 +118,20 @@ def _repair(data: dict[str, Any], kind: type[Struct]) -> None:
 
 class _Shape(Struct, frozen=True):
     nullable: tuple[str, ...]
+    """Required fields that may be null."""
+    defaulted: tuple[str, ...]
+    """Fields with a default that may not be null."""
     whole: frozenset[str]
+    """Fields that take no fractions."""
 
 
 @functools.cache
 def _shape(kind: type[Struct]) -> _Shape:
-    """Which fields may be left out, and which are whole numbers."""
     fields = msgspec.structs.fields(kind)
     return _Shape(
         tuple(field.name for field in fields if field.required and _takes_null(field.type)),
-        frozenset(field.name for field in fields if field.type is int or int in get_args(field.type)),
+        tuple(field.name for field in fields if not field.required and not _takes_null(field.type)),
+        frozenset(field.name for field in fields if field.type is int or get_args(field.type) == (int, type(None))),
     )
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 __all__ = ["DEPTH", "MORE", "plain", "well_formed"]
 
@@ -125,7 +125,8 @@ def _fields(struct: Struct) -> list[tuple[object, object]]:
     fields: list[tuple[object, object]] = [] if config.tag is None else [(config.tag_field, config.tag)]
     for name in struct.__struct_fields__:
         value = getattr(struct, name)
-        fields.append((name, None if isinstance(value, float) and not math.isfinite(value) else value))
+        if value is not UNSET:
+            fields.append((name, None if isinstance(value, float) and not math.isfinite(value) else value))
     return fields
 
 

@@ -178,6 +178,23 @@ def test_odd_numbers_and_text_are_read_as_the_standard_decoder_reads_them(text: 
     assert repr(event.values["v"]) == repr(json.loads(text))
 
 
+def test_a_field_that_is_unset_stays_unset() -> None:
+    """What the fast way leaves out, the slow way leaves out as well; and a producer may write null in its place."""
+    fields: dict[str, Any] = {
+        "batch_seq": 6,
+        "hash": "0",
+        "hash_count": 1,
+        "action": "pass",
+        "layer": None,
+        "count": 3.5,
+    }
+    event = DecisionMade(**AT, **fields, tool="\ud800", threshold=None)
+    line = encode(event)
+    assert b"counter" not in line
+    assert decode(line) == msgspec.structs.replace(event, tool=r"\ud800")
+    assert decode(line.replace(b'"at"', b'"counter":null,"at"')) == msgspec.structs.replace(event, tool=r"\ud800")
+
+
 def test_circular_and_deep_arguments_are_cut_where_they_are_too_much() -> None:
     """A list inside itself and a tower of lists are written as far as they make sense."""
     circular: list[Any] = [1]
@@ -249,6 +266,8 @@ def test_numbers_that_are_not_finite_are_null_in_fields() -> None:
             '{"kind":"result","seq":1,"status":"ok","content":null}',
             {"kind": "result", "seq": 1, "status": "ok", "content": ""},
         ),
+        ('{"kind":"run_end","seq":1,"status":null}', {"kind": "run_end", "seq": 1}),
+        ('{"kind":"header","format":"loopscope/1","enforced":null}', {"kind": "header", "format": "loopscope/1"}),
         ('{"kind":"run_end","seq":1,"extra":[1]}', {"kind": "run_end", "seq": 1}),
         (
             '{"kind":"batch","seq":1,"calls":[],"usage":{"input_tokens":5.0,"cost_usd":1e999}}',
