@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from loopscope.cli.lazy import LazyGroup
+from loopscope.cli.lazy import LazyGroup, ReaderGone
 from loopscope.errors import LoopscopeError
 
 __all__ = ["cli", "main", "run"]
@@ -76,8 +76,8 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         _tell("loopscope: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # Who reads us has seen enough. What is still buffered would fail again at exit.
+    except (ReaderGone, BrokenPipeError):
+        # What is still buffered would fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

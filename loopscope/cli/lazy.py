@@ -8,7 +8,11 @@ from typing import Any
 
 import click
 
-__all__ = ["LazyGroup"]
+__all__ = ["LazyGroup", "ReaderGone"]
+
+
+class ReaderGone(Exception):  # noqa: N818 - no error: `head` has seen enough
+    """Standard output is closed at the other end."""
 
 
 class LazyGroup(click.Group):
@@ -45,11 +49,18 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(self._verbs.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click's, but Ctrl-C prints nothing here: `run` tells it, in one line."""
+        """As click's, but what click would end the process for is left to the caller.
+
+        Raises:
+            click.Abort: on Ctrl-C.
+            ReaderGone: when nobody reads what is printed any more.
+        """
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise click.Abort from None
+        except BrokenPipeError:
+            raise ReaderGone from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
