@@ -23,6 +23,7 @@ from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
 from loopscope.session.steps import Steps
 from loopscope.session.timeline import Located, Origin, Timeline
+from loopscope.session.whatif import Difference, compare
 
 __all__ = ["Lane", "Row", "ScopeView", "Session", "Store"]
 
@@ -370,6 +371,10 @@ class Session:
             shape = record.graph.graph if record.graph is not None else None
             known = self._topologies[key] = (len(record.batches), observe(shape, visits))
         return known[1]
+
+    def whatif(self, policy: Policy) -> Difference:
+        """The run under another policy: decisions that differ, warnings and stops on each side, and what is certain."""
+        return compare(self.timeline, policy, self)
 
     def letters(self, key: ScopeKey) -> Callable[[str], str]:
         """The letters of one scope's hashes."""

@@ -308,6 +308,10 @@ class Timeline:
     def fold(self, detector: LoopDetector, number: int) -> Decision:
         """Let a detector that has decided the batch before this one see what lies between, and decide this one."""
         self.pass_over(detector, number - 1)
+        return self.decide(detector, number)
+
+    def decide(self, detector: LoopDetector, number: int) -> Decision:
+        """Let a detector decide a batch from its row."""
         row = number - 1
         rows = self.batches
         return detector.fold(

@@ -1,0 +1,198 @@
+"""What-if: the same run under another policy, decided by the same engine, and what of that is certain.
+
+Two folds of the same events. A recording tells what the model did, not what it would have done had it been warned or
+stopped elsewhere; from the first such point on a difference is a conjecture, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from loopscope.engine.decision import Decision
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, ScopeKey
+from loopscope.engine.nearest import worst
+from loopscope.engine.policy import Policy
+from loopscope.session.timeline import Timeline
+
+__all__ = ["After", "Difference", "Differs", "Reader", "Side", "compare"]
+
+
+class Side(Struct, frozen=True):
+    """What one policy says of the run."""
+
+    warnings: int
+    stops: int
+    first_warning: int | None
+    """Number of the batch."""
+    first_stop: int | None
+
+
+class Differs(Struct, frozen=True):
+    """One batch with two verdicts."""
+
+    batch: int
+    baseline: Decision
+    override: Decision
+
+
+class After(Struct, frozen=True):
+    """What the stopped scope and its sub-agents did after the override's first stop: what stopping would have saved."""
+
+    batches: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+class Difference(Struct, frozen=True):
+    """A run under two policies."""
+
+    baseline: Side
+    override: Side
+    differing: tuple[Differs, ...]
+    after_first_stop: After | None
+    """None where the override stops nothing."""
+    certain_until: int | None
+    """The first batch whose verdict the model would have felt otherwise than it did; None where there is none."""
+    nothing_after: int | None
+    """An enforced stop that the override lets pass: what the run would have done after it is not recorded."""
+    keys_kept: int
+    """Calls whose recorded key could not be computed anew under the override's identity."""
+
+    @property
+    def first(self) -> int | None:
+        """The first batch whose verdicts differ."""
+        return self.differing[0].batch if self.differing else None
+
+    def notes(self) -> list[str]:
+        """What is not certain of the difference, in words."""
+        notes = []
+        if self.certain_until is not None:
+            notes.append(
+                f"After #{self.certain_until} the model might have acted differently: the recording cannot know."
+            )
+        if self.nothing_after is not None:
+            notes.append(
+                f"The recorded run was stopped at #{self.nothing_after}: what it would have done next is not recorded."
+            )
+        if self.keys_kept:
+            calls = "one call keeps its" if self.keys_kept == 1 else f"{self.keys_kept} calls keep their"
+            notes.append(
+                f"{calls} recorded key: the arguments were redacted or cut, so the other identity cannot be computed."
+            )
+        return notes
+
+
+class Reader(Protocol):
+    """Reads whole batches again, for an override whose identity is another one."""
+
+    def batch(self, number: int) -> Batch | None:
+        """The batch with its arguments; None where its line is gone."""
+
+
+def verdicts(timeline: Timeline, policy: Policy, reader: Reader | None = None) -> tuple[list[Decision], int]:
+    """The verdict on every batch under a policy, and how many recorded keys were kept under its identity.
+
+    Args:
+        timeline: the run.
+        policy: decides everything; the recording's own policies do not count.
+        reader: needed where the policy's identity is not the one that the run was folded with.
+    """
+    detector = LoopDetector(policy)
+    found: list[Decision] = []
+    kept = 0
+    for number in range(1, len(timeline) + 1):
+        later = timeline.pass_over(detector, number - 1)
+        for decision in later:
+            found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
+        whole = reader.batch(number) if reader is not None else None
+        if whole is None:
+            found.append(timeline.decide(detector, number))
+            continue
+        kept += sum(call.key is not None for call in whole.calls)
+        digest, repeats = detector.identify(whole)
+        found.append(detector.fold(whole, digest, tuple(call.name or "" for call in whole.calls), repeats))
+    for decision in timeline.pass_over(detector, len(timeline)):
+        found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
+    return found, kept
+
+
+def compare(timeline: Timeline, policy: Policy, reader: Reader) -> Difference:
+    """The run under its own policy against the run under another one."""
+    baseline = [timeline.verdict(number) for number in range(1, len(timeline) + 1)]
+    identities = {(p.identity, tuple(sorted(p.identity_fields.items()))) for p in timeline.policies}
+    same_identity = identities <= {(policy.identity, tuple(sorted(policy.identity_fields.items())))}
+    override, kept = verdicts(timeline, policy, None if same_identity else reader)
+    differing = tuple(
+        Differs(n, before, after)
+        for n, (before, after) in enumerate(zip(baseline, override, strict=True), 1)
+        if (before.action, before.layer, before.tool) != (after.action, after.layer, after.tool)
+    )
+    now, then = side(baseline), side(override)
+    header = timeline.header
+    enforced = header is not None and header.enforced
+    return Difference(
+        baseline=now,
+        override=then,
+        differing=differing,
+        after_first_stop=None if then.first_stop is None else after(timeline, then.first_stop),
+        certain_until=_certain_until(differing, override, enforced=enforced),
+        nothing_after=_nothing_after(differing) if enforced else None,
+        keys_kept=kept,
+    )
+
+
+def side(verdicts: Sequence[Decision]) -> Side:
+    """Warnings and stops of one fold."""
+    warned = [decision.batch for decision in verdicts if decision.action == "warn"]
+    stopped = [decision.batch for decision in verdicts if decision.action == "hard_stop"]
+    return Side(len(warned), len(stopped), warned[0] if warned else None, stopped[0] if stopped else None)
+
+
+def after(timeline: Timeline, number: int) -> After:
+    """What the scope of a batch, and its sub-agents, did after it."""
+    rows = timeline.batches
+    below = _family(timeline, timeline.scope_of(number))
+    later = [n for n in range(number + 1, len(timeline) + 1) if timeline.scope_of(n) in below]
+    usages = [usage for n in later if (usage := rows.usage(n - 1)) is not None]
+    return After(
+        batches=len(later),
+        calls=sum(rows.calls[n - 1] for n in later),
+        input_tokens=sum(usage.input_tokens or 0 for usage in usages),
+        output_tokens=sum(usage.output_tokens or 0 for usage in usages),
+        cost_usd=sum(usage.cost_usd or 0.0 for usage in usages),
+    )
+
+
+def _family(timeline: Timeline, key: ScopeKey) -> set[ScopeKey]:
+    """A scope and everything below it."""
+    family = {key}
+    grown = True
+    while grown:
+        more = {k for k, record in timeline.scopes.items() if record.parent in family} - family
+        family |= more
+        grown = bool(more)
+    return family
+
+
+def _certain_until(differing: Sequence[Differs], override: Sequence[Decision], *, enforced: bool) -> int | None:
+    """Where the model would first have felt something else.
+
+    A watched run felt nothing, so it is the override's first warning or stop; an enforced one felt what its own policy
+    decided, so it is the first difference.
+    """
+    if enforced:
+        return differing[0].batch if differing else None
+    felt = next((decision.batch for decision in override if decision.action != "pass"), None)
+    return felt if differing else None
+
+
+def _nothing_after(differing: Sequence[Differs]) -> int | None:
+    return next(
+        (d.batch for d in differing if d.baseline.action == "hard_stop" and d.override.action != "hard_stop"), None
+    )
