@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from loopscope.adapters.context import stamp
 from loopscope.adapters.loops import Loop, Outcome, Said
-from loopscope.adapters.memory import Decided, StopReason, StopReasons
+from loopscope.adapters.stop_reasons import StopReason, StopReasons
 from loopscope.adapters.publisher import Publisher
 from loopscope.adapters.recorded import Recording
 from loopscope.adapters.scope_id import NO_THREAD, Invocation, ScopeIds
@@ -29,7 +29,6 @@ __all__ = ["LOOP_CAPPED", "Guard", "Shape"]
 LOOP_CAPPED: Final = "loop_capped"
 """The stop reason of a run that was stopped for looping: DeerFlow's word."""
 _UNREAD_REASONS = 1_000
-_REMEMBERED_TASKS = 2_000
 _CALLS_ALONE = DEFAULT.to_dict().keys() | {"identity", "identity_fields", "on_stop"}
 """Settings of layers for which the calls are enough: no results, no usage, no time."""
 
@@ -56,31 +55,18 @@ class Guard:
         self._publisher = Publisher(self.detector)
         self._redactor = redactor
         self._shape = shape
-        self._full = recording is not None or not policy.to_dict().keys() <= _CALLS_ALONE
-        self._decided = Decided(_REMEMBERED_TASKS)
+        self.full = recording is not None or not policy.to_dict().keys() <= _CALLS_ALONE
+        """Whether every event is made even if nobody is on the bus: for a recording, or for layers that look at more
+        than calls. Once somebody has listened it stays so, since a call that holds a secret has another key then."""
         self._reasons = StopReasons(_UNREAD_REASONS)
         self._failed: list[Loop] = []
-
-    @property
-    def full(self) -> bool:
-        """Whether every event is made, since somebody listens or a layer of the policy looks at more than calls.
-
-        Once it is, it stays so: where a call holds a secret, its key is another one from then on.
-        """
-        if bus.active:
-            self._full = True
-        return self._full
-
-    def watch(self) -> None:
-        """Make every event from now on."""
-        self._full = True
 
     def begin(self, runtime: Any) -> Loop:
         """An agent begins."""
         loop = self.ids.begin(runtime)
         if self._failed and not loop.prefix:
             self._bury(loop)
-        if self.full:
+        if self.full or bus.active:
             self._announce(loop)
         return loop
 
@@ -99,38 +85,33 @@ class Guard:
         Returns:
             The text that takes the place of the calls, or None to let them run.
         """
-        decided = self._decided
-        if task_id in decided:
-            return decided[task_id]  # type: ignore[index]  # None is never put in
+        last = loop.last
+        if task_id is not None and task_id == last.task_id:
+            return last.text
         text = None
-        if self._full or bus.active:
-            self._full = True
+        if self.full or bus.active:
             text = self._decide_fully(loop, calls, said(message))
         elif calls:
             thread_id, run_id = loop.key
             batch = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls)
             with bus.lock:
                 action = (decision := self.detector.observe(batch)[0]).action
-            if action == "hard_stop":
-                text = self._stop(loop, stop_text(decision, _names(calls)))
+            if action != "pass":
+                loop.waiting = True
+                if action == "hard_stop":
+                    text = self._stop(loop, stop_text(decision, _names(calls)))
             loop.stopped = text is not None
-        if task_id is not None:
-            decided[task_id] = text
-            if len(decided) > 2 * _REMEMBERED_TASKS:
-                decided.forget_oldest()
+        last.task_id, last.text = task_id, text
         return text
 
     def take(self, loop: Loop) -> tuple[str, ...]:
         """The warnings for the next request to the model, oldest first; from here on they count as delivered."""
-        loop.failure = None
-        self.ids.touch(loop)
-        scope = self.detector.scope(loop.key)
-        if scope is None or not scope.warnings:
-            return ()
         with bus.lock:
-            texts = scope.pending
+            texts = self.detector.pending(loop.key)
             for text in texts:
                 self._publisher.warned(loop, "delivered", text)
+        loop.waiting = False
+        loop.failure = None
         return texts
 
     def failed(self, loop: Loop, texts: Sequence[str], error: BaseException, *, paused: bool = False) -> None:
@@ -139,6 +120,7 @@ class Guard:
         An error may yet be made good by a retry further out, so the end of the loop is told when nothing more can
         come of it.
         """
+        loop.waiting = True
         with bus.lock:
             for text in texts:
                 self._publisher.warned(loop, "requeued", text)
@@ -152,6 +134,7 @@ class Guard:
 
     def report(self, loop: Loop, outcomes: Iterable[Outcome]) -> None:
         """What the tools gave back since the newest AI message; what was published already is left out."""
+        self.full = True
         self._announce(loop)
         fresh = [outcome for outcome in outcomes if (outcome.message_id or outcome.call_id) not in loop.reported]
         shown = [self._redactor.preview(outcome.content) for outcome in fresh]
@@ -201,7 +184,6 @@ class Guard:
             self.detector.reset(thread)
             self._reasons.forget(thread)
             if thread is None:
-                self._decided.clear()
                 self.ids.forget()
 
     def close(self) -> None:
@@ -225,6 +207,7 @@ class Guard:
             self._publisher.start(loop, agent or _node_of(loop.prefix), graph)
 
     def _decide_fully(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
+        self.full = True
         self._announce(loop)
         calls = tuple(map(self._redactor.call, calls))
         said = said._replace(text=self._redactor.text(said.text, PREVIEW) if said.text else None)

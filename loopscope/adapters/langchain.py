@@ -25,6 +25,7 @@ from loopscope.engine.events import Call
 from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.recording import preview
+from loopscope.recording.bus import bus
 from loopscope.recording.redaction import Redactor
 
 __all__ = ["LoopDetectionMiddleware"]
@@ -83,6 +84,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         redactor = Redactor(redact, key_of=Identity(whole).key)
         recording = None if record is None else Recording.open(record, whole)
         self._guard = Guard(whole, recording, redactor, graph_shape.current)
+        self._find = self._guard.ids.find
+        self._decide = self._guard.decide
 
     @classmethod
     def from_config(
@@ -133,13 +136,13 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         message, behind = (messages[-1], ()) if messages and type(messages[-1]) is AIMessage else newest_ai(messages)
         if message is None:
             return None
-        guard, info, asked = self._guard, runtime.execution_info, message.tool_calls
+        info, asked = runtime.execution_info, message.tool_calls
         if len(asked) == 1:
             call = asked[0]
             calls: tuple[Call, ...] = (Call(call.get("id"), call["name"], call["args"]),)
         else:
             calls = calls_of(message)
-        text = guard.decide(guard.ids.find(runtime), calls, None if info is None else info.task_id, _said, message)
+        text = self._decide(self._find(runtime), calls, None if info is None else info.task_id, _said, message)
         if text is None:
             return None
         update: dict[str, Any] = {"messages": stopped(message, behind, text)}
@@ -157,7 +160,9 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Tell the model what waits for it, in this request alone."""
-        loop, texts, request = self._prepare(request)
+        loop, texts = self._find(request.runtime), ()
+        if loop.waiting or self._guard.full or bus.active:
+            texts, request = self._prepare(loop, request)
         try:
             return handler(request)
         except BaseException as error:
@@ -168,7 +173,9 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """As `wrap_model_call`; a cancelled request gives its warnings back too."""
-        loop, texts, request = self._prepare(request)
+        loop, texts = self._find(request.runtime), ()
+        if loop.waiting or self._guard.full or bus.active:
+            texts, request = self._prepare(loop, request)
         try:
             return await handler(request)
         except BaseException as error:
@@ -177,9 +184,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """The invocation ended: what is left to report is reported, what is left to say is dropped."""
-        guard = self._guard
-        loop = guard.ids.find(runtime)
-        if guard.full:
+        guard, loop = self._guard, self._find(runtime)
+        if guard.full or bus.active:
             guard.report(loop, _outcomes(state["messages"]))
         guard.end(loop)
 
@@ -187,15 +193,12 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         """As `after_agent`."""
         self.after_agent(state, runtime)
 
-    def _prepare(self, request: ModelRequest[Any]) -> tuple[Loop, tuple[str, ...], ModelRequest[Any]]:
+    def _prepare(self, loop: Loop, request: ModelRequest[Any]) -> tuple[tuple[str, ...], ModelRequest[Any]]:
         guard = self._guard
-        loop = guard.ids.find(request.runtime)
-        if guard.full:
+        if guard.full or bus.active:
             guard.report(loop, _outcomes(request.messages))
         texts = guard.take(loop)
-        if texts:
-            request = request.override(messages=[*request.messages, warning_message(texts)])
-        return loop, texts, request
+        return texts, request.override(messages=[*request.messages, warning_message(texts)]) if texts else request
 
 
 def _said(message: AIMessage) -> Said:

@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 class Loop(Scope):
     """One agent loop within one invocation."""
 
-    __slots__ = ("announced", "children", "failure", "guard", "recordings", "reported", "stopped")
+    __slots__ = ("announced", "children", "failure", "guard", "recordings", "reported", "stopped", "waiting")
 
     def __init__(self, guard: Guard, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
         super().__init__(invocation, prefix, context, thread)
@@ -49,6 +49,8 @@ class Loop(Scope):
         """Its `run_start` was published, its `run_end` was not."""
         self.stopped = False
         """Its newest batch was rejected."""
+        self.waiting = True
+        """Warnings may wait for its next model call; nobody has looked yet."""
         self.failure: str | None = None
         """The error of its newest model call, which a retry further out may yet make good."""
         self.reported: set[str | None] = set()
@@ -63,4 +65,4 @@ class Loop(Scope):
         own = self.guard.recording
         self.recordings = outer if own is None or own in outer else (*outer, own)
         if self.recordings:
-            self.guard.watch()
+            self.guard.full = True

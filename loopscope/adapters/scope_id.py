@@ -18,7 +18,7 @@ from loopscope.adapters.context import ABSENT, run_id_in, thread_id_in
 from loopscope.engine.events import ScopeKey
 from loopscope.recording.bus import bus
 
-__all__ = ["NO_THREAD", "Invocation", "Run", "Scope", "ScopeIds"]
+__all__ = ["NO_THREAD", "Invocation", "LastTask", "Run", "Scope", "ScopeIds"]
 
 NO_THREAD = "default"
 """The thread of runs that name none."""
@@ -63,10 +63,32 @@ class Invocation:
         self.scopes: dict[str, Scope] = {}
 
 
+class LastTask:
+    """The newest execution of a node in which something was decided. LangGraph may execute it again, as no earlier one."""
+
+    __slots__ = ("task_id", "text")
+
+    def __init__(self) -> None:
+        self.task_id: str | None = None
+        self.text: str | None = None
+        """What took the place of the calls; None where they ran."""
+
+
 class Scope:
     """One agent loop within one invocation; adapters subclass it for what they keep of a loop."""
 
-    __slots__ = ("context", "invocation", "key", "parent", "parent_key", "prefix", "resume_of", "resumed", "thread")
+    __slots__ = (
+        "context",
+        "invocation",
+        "key",
+        "last",
+        "parent",
+        "parent_key",
+        "prefix",
+        "resume_of",
+        "resumed",
+        "thread",
+    )
 
     def __init__(self, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
         self.invocation = invocation
@@ -83,6 +105,8 @@ class Scope:
         """Its first hook was not the beginning of the agent."""
         self.resume_of: str | None = None
         """The run id that it takes up again."""
+        self.last = LastTask()
+        """What was decided last; a resume has that of the loop that it takes up."""
 
     def entered(self) -> None:
         """Called once it knows its key and its parent, under the lock."""
@@ -94,11 +118,13 @@ S = TypeVar("S", bound=Scope)
 class _Seen(Generic[S]):
     """What one adapter knows of an invocation."""
 
-    __slots__ = ("invocation", "scopes")
+    __slots__ = ("invocation", "scopes", "used")
 
     def __init__(self, invocation: Invocation) -> None:
         self.invocation = invocation
         self.scopes: dict[str, S] = {}
+        self.used = True
+        """A hook was called in it since it was last looked at for being given up."""
 
 
 class _Place(NamedTuple):
@@ -142,6 +168,7 @@ class ScopeIds(Generic[S]):
         self._lost = lost
         self._seen: OrderedDict[int, _Seen[S]] = OrderedDict()
         self._runs: OrderedDict[str, list[Run]] = OrderedDict()
+        self._last: OrderedDict[tuple[str | None, str], LastTask] = OrderedDict()
 
     def find(self, runtime: Any) -> S:
         """The scope of a hook that is not the beginning of an agent: an invocation that starts with one is a resume."""
@@ -152,6 +179,7 @@ class ScopeIds(Generic[S]):
                 namespace = info.checkpoint_ns
                 scope = seen.scopes[namespace[: namespace.rindex("|")] if "|" in namespace else ""]
                 if scope.context is runtime.context and scope.thread == info.thread_id:
+                    seen.used = True
                     return scope
         except (KeyError, AttributeError, TypeError):
             pass
@@ -160,12 +188,6 @@ class ScopeIds(Generic[S]):
     def begin(self, runtime: Any) -> S:
         """The scope of the hook with which an agent begins."""
         return self._find(_place(runtime), begins=True)
-
-    def touch(self, scope: S) -> None:
-        """Its invocation is alive: it is the last one to be given up."""
-        address = id(scope.invocation.control)
-        if address in self._seen:
-            self._seen.move_to_end(address)
 
     def end(self, scope: S) -> None:
         """This agent loop is over. With the one at the top level the whole invocation is let go."""
@@ -177,6 +199,7 @@ class ScopeIds(Generic[S]):
             if invocation.scopes.get(prefix) is scope:
                 del invocation.scopes[prefix]
             invocation.run.keys.pop(prefix, None)
+            self._last.pop((scope.key.thread_id, prefix), None)
             if not prefix:
                 invocation.run.open = False
                 self._seen.pop(id(invocation.control), None)
@@ -191,6 +214,7 @@ class ScopeIds(Generic[S]):
         """Take no later invocation for the resume of an earlier one."""
         with bus.lock:
             self._runs.clear()
+            self._last.clear()
 
     def _find(self, place: _Place, *, begins: bool) -> S:
         with bus.lock:
@@ -208,9 +232,16 @@ class ScopeIds(Generic[S]):
             self._remember(invocation.run)
         scope = self._make(invocation, prefix, place.context, place.thread)
         _identify(scope, place, begins=begins)
+        last = (scope.key.thread_id, prefix)
         if not begins:
             scope.resumed = True
             scope.resume_of = self._resume_of(scope, place)
+            scope.last = self._last.get(last, scope.last)
+        if place.named_thread is not None:
+            self._last[last] = scope.last
+            self._last.move_to_end(last)
+            if len(self._last) > self._limit:
+                self._last.popitem(last=False)
         seen.scopes[prefix] = invocation.scopes[prefix] = scope
         invocation.run.keys[prefix] = scope.key
         scope.entered()
@@ -220,7 +251,7 @@ class ScopeIds(Generic[S]):
         address = id(place.anchor)
         seen = self._seen.get(address)
         if seen is not None and seen.invocation.control is place.anchor:
-            self._seen.move_to_end(address)
+            seen.used = True
             return seen
         invocation = _invocations.get(address)
         if invocation is None:
@@ -230,10 +261,18 @@ class ScopeIds(Generic[S]):
         seen = self._seen[address] = _Seen(invocation)
         self._seen.move_to_end(address)
         while len(self._seen) > self._limit:
-            _, given_up = self._seen.popitem(last=False)
-            for scope in list(given_up.scopes.values()):
-                self._lost(scope)
+            self._give_up()
         return seen
+
+    def _give_up(self) -> None:
+        """Let go of the oldest invocation in which nothing has happened since it was last passed over."""
+        address, seen = self._seen.popitem(last=False)
+        while seen.used and self._seen:
+            seen.used = False
+            self._seen[address] = seen
+            address, seen = self._seen.popitem(last=False)
+        for scope in list(seen.scopes.values()):
+            self._lost(scope)
 
     def _run(self, place: _Place, *, begins: bool) -> Run:
         """The base id of an invocation: that of the run which it resumes, or the caller's, or an opaque one."""

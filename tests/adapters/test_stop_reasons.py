@@ -1,16 +1,7 @@
 from __future__ import annotations
 
 from loopscope.adapters.context import ABSENT, run_id_in, stamp, thread_id_in
-from loopscope.adapters.memory import Decided, StopReason, StopReasons
-
-
-def test_decisions_are_remembered_for_the_newest_tasks() -> None:
-    """Half is let go at a time, the oldest ones."""
-    decided = Decided(3)
-    for number in range(10):
-        decided[str(number)] = None
-    decided.forget_oldest()
-    assert list(decided) == ["7", "8", "9"]
+from loopscope.adapters.stop_reasons import StopReason, StopReasons
 
 
 def test_unread_stop_reasons_are_bounded_and_read_once() -> None:

@@ -1,7 +1,6 @@
-"""Bounded memories of the middleware: decisions for nodes that are executed again, stop reasons that nobody has read.
+"""Why runs were stopped, until somebody reads it.
 
-Apart from what the engine remembers: these belong to the framework's way of running things, and no recording needs
-them.
+Apart from what the engine remembers: a reason belongs to the program that runs the agent, and no recording needs it.
 """
 
 from __future__ import annotations
@@ -9,26 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import NamedTuple, Self
 
-__all__ = ["Decided", "StopReason", "StopReasons"]
-
-
-class Decided(dict[str, "str | None"]):
-    """The text that took the place of a task's calls, None where they ran, by task id; the newest `limit` at least.
-
-    A plain dict, since it is read and written once per batch; it lets go of half at a time.
-    """
-
-    __slots__ = ("limit",)
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self.limit = limit
-        """Tasks that are remembered in any case; there are never more than twice as many."""
-
-    def forget_oldest(self) -> None:
-        """Keep the newest half."""
-        for task_id in list(self)[: -self.limit]:
-            self.pop(task_id, None)
+__all__ = ["StopReason", "StopReasons"]
 
 
 class StopReason(str):
