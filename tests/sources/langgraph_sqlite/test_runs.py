@@ -17,8 +17,10 @@ from langgraph.graph import END, START, MessagesState
 from langgraph.graph.message import add_messages
 from langgraph.types import Overwrite
 
+from loopscope import LoopDetectionMiddleware
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Batch, Header, RunStart
+from loopscope.engine.events import Batch, DecisionMade, Event, Header, RunStart
+from loopscope.recording.bus import bus
 from loopscope.sources.langgraph_sqlite import events
 from tests.sources.langgraph_sqlite.graphs import (
     ASK,
@@ -410,3 +412,30 @@ def test_a_message_in_two_channels_is_told_once(tmp_path: Path) -> None:
     path = saved(tmp_path / "c.db", lambda saver: graph.compile(saver).invoke(ASK, THREAD))
     assert told(path)[1:3] == ["r1 calls search(a)", "r1 says aside"]
     assert told(path, "messages")[1:-1] == ["r1 calls search(a)"]
+
+
+def test_a_checkpoint_gives_the_verdicts_that_the_middleware_gave(tmp_path: Path) -> None:
+    """What was decided live and what is decided of the same runs in the checkpoints is the same, to the stop."""
+    live: list[tuple[str, int, str]] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, DecisionMade):
+            live.append((event.hash, event.hash_count, event.action))
+
+    def run(saver: Any) -> None:
+        script = [*[calls("a") for _ in range(3)], answer(), *[calls("a") for _ in range(5)]]
+        model = Model(messages=iter(script))
+        agent = create_agent(model, [search], checkpointer=saver, middleware=[LoopDetectionMiddleware()])
+        agent.invoke(ASK, THREAD)
+        agent.invoke(ASK, THREAD)
+
+    unsubscribe = bus.subscribe(note)
+    try:
+        path = saved(tmp_path / "c.db", run)
+    finally:
+        unsubscribe()
+    detector = LoopDetector()
+    found = [decision for event in events(path) for decision in detector.observe(event)]
+    assert [(decision.hash, decision.hash_count, decision.action) for decision in found] == live
+    assert [action for _, _, action in live] == ["pass", "pass", "warn", "pass", "pass", "warn", "pass", "hard_stop"]
+    assert told(path)[-1] == "r2 end loop_capped"
