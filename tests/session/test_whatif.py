@@ -60,7 +60,7 @@ def test_what_came_after_the_first_stop() -> None:
         seq=1, ts=None, thread_id="t", run_id="subsub", agent=None, parent_thread_id="t", parent_run_id="sub"
     )
     quiet = Batch(seq=9, ts=None, thread_id="t", run_id="r", calls=(Call("a", "x", {}), Call("b", "y", {})))
-    stream = [
+    stream: list[Event] = [
         child,
         grandchild,
         *[same(n) for n in range(1, 5)],
