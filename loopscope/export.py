@@ -15,7 +15,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def to_toml(policy: Policy, notes: Mapping[str, str] | None = None) -> str:
-    """A `loopscope.toml` that names every setting.
+    """A `loopscope.toml` that names every setting; TOML has no null, so a limit that is off is left out.
 
     Args:
         policy: what to write.
@@ -38,7 +38,8 @@ def _note(notes: Mapping[str, str], name: str) -> list[str]:
 
 
 def _toml_table(name: str, table: Mapping[str, Any]) -> list[str]:
-    return [f"[{name}]"] + [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in table.items()]
+    entries = [f"{_toml_key(key)} = {_toml_value(value)}" for key, value in table.items() if value is not None]
+    return [f"[{name}]", *entries]
 
 
 def _toml_key(key: str) -> str:
@@ -47,7 +48,8 @@ def _toml_key(key: str) -> str:
 
 def _toml_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items()) + " }"
+        pairs = [f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items() if inner is not None]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     # TOML strings escape as JSON's do, but for DEL, which JSON leaves raw and TOML forbids.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopscope.engine.policy import Limits, Policy
+from loopscope.engine.policy import PRESETS, Limits, Policy
 from loopscope.export import FORMATS, to_python, to_toml
 from loopscope.settings import load_policy
 
@@ -50,6 +50,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_written_file_reads_back_as_the_same_policy(folder: Path, language: str, policy: Policy) -> None:
     """Whatever the tools and arguments are called."""
     file = folder / f"p.{language}"
+    file.write_text(FORMATS[language](policy), "utf-8")
+    assert load_policy(str(file)) == policy
+
+
+@pytest.mark.parametrize("preset", list(PRESETS))
+@pytest.mark.parametrize("language", ["toml", "yaml", "json"])
+def test_a_preset_reads_back_as_it_was(tmp_path: Path, language: str, preset: str) -> None:
+    """With every layer, and with limits that are off."""
+    file = tmp_path / f"p.{language}"
+    policy = PRESETS[preset].with_(budget={"cost_usd": {"limit": 2.5}, "tool_calls": {"limit": 100, "warn": 0.5}})
     file.write_text(FORMATS[language](policy), "utf-8")
     assert load_policy(str(file)) == policy
 

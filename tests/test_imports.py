@@ -1,4 +1,4 @@
-"""What a process loads: nothing of the debugger in production, no framework in the viewer, next to nothing for --help."""
+"""What a process loads: in production no debugger, in the viewer no framework, for --help next to nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_engine_alone_needs_msgspec_alone() -> None:
 
 
 def test_the_middleware_loads_nothing_of_the_debugger() -> None:
-    """Production gets engine, recording and one adapter, and no package that the framework had not loaded but msgspec."""
+    """Production gets engine, recording and one adapter, and of other packages only msgspec is new."""
     framework = _packages(_loaded("import langchain.agents"))
     modules = _loaded("from loopscope import LoopDetectionMiddleware")
     assert _parts(modules) == {"adapters", "engine", "errors", "recording"}

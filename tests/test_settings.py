@@ -202,7 +202,7 @@ def test_a_missing_file_or_preset_names_the_nearest(here: Path) -> None:
     """A misspelt preset and a misspelt file name each get their own hint."""
     _write(here, "strict.toml", "")
     assert _problems("deerflo") == ["deerflo: no such policy file or preset; did you mean deerflow?"]
-    assert _problems("zzz") == ["zzz: no such policy file or preset; presets are deerflow"]
+    assert _problems("zzz") == ["zzz: no such policy file or preset; presets are deerflow, bounded, progress"]
     assert _problems("strct.toml") == [
         "strct.toml: cannot be read: No such file or directory; did you mean strict.toml?"
     ]
@@ -322,6 +322,10 @@ def test_a_later_flag_wins_and_replaces_a_table() -> None:
         (["hard_limt=9"], "--set hard_limt=9: hard_limt: unknown setting, did you mean hard_limit?"),
         (["hard_limit=2"], "--set hard_limit=2: hard_limit: must be at least warn_threshold (3), is 2"),
         (["warn_threshold=9"], "--set warn_threshold=9: hard_limit: must be at least warn_threshold (9), is 5"),
+        (
+            ["error_streak.warn=4", "error_streak.hard_limit=2"],
+            "--set error_streak.hard_limit=2: error_streak.hard_limit: must be at least",
+        ),
         (["hard_limit.x=2"], "--set hard_limit.x=2: hard_limit.x: hard_limit has no settings of its own"),
         (["hard_limit=many"], "--set hard_limit=many: hard_limit: must be a whole number, is 'many'"),
         (["hard_limit", "x"], "--set hard_limit: write KEY=VALUE, for example hard_limit=9; --set x: write KEY"),

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from loopscope.engine.events import Event, Header, PolicySet
-from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.policy import DEFAULT, PRESETS, Policy
 from loopscope.errors import PolicyError, Problem
 from loopscope.settings.documents import Document, find, read
 from loopscope.settings.overrides import Override, apply, parse_override
@@ -19,8 +19,6 @@ from loopscope.settings.positions import KeyPath
 
 __all__ = ["PRESETS", "Choice", "Settings", "flat", "load_policy", "load_settings"]
 
-PRESETS: Mapping[str, Policy] = {"deerflow": DEFAULT}
-"""Policies that have a name instead of a file."""
 RECORDING = "recording"
 """The origin of a limit that the recording brings."""
 _PARTNERS = {"hard_limit": "warn_threshold", "tool_freq_hard_limit": "tool_freq_warn"}
@@ -201,13 +199,12 @@ def _parse(values: Mapping[str, Any], origins: Mapping[str, str], source: str) -
 
 
 def _place(name: str, origins: Mapping[str, str], source: str) -> str:
-    """The origin of a field; of the table around it; or of the limit that it is compared with."""
-    table = name
-    while table:
-        if table in origins:
-            return origins[table]
-        table = table.rpartition(".")[0]
-    return origins.get(_PARTNERS.get(name, ""), source)
+    """The flag that set the field or the limit that it is compared with; else the origin of one of them, or its table."""
+    table, _, limit = name.rpartition(".")
+    partner = _PARTNERS.get(name) or (f"{table}.warn" if limit == "hard_limit" else "")
+    around = [".".join(name.split(".")[:length]) for length in range(name.count(".") + 1, 0, -1)]
+    places = [origins[known] for known in (*around, partner) if known in origins]
+    return next((place for place in places if place.startswith("--")), places[0] if places else source)
 
 
 def flat(values: object, path: KeyPath = ()) -> dict[str, Any]:
