@@ -7,6 +7,8 @@ live and replayed state are equal.
 
 from __future__ import annotations
 
+import atexit
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -14,7 +16,6 @@ from loopscope.adapters.context import stamp
 from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.stop_reasons import StopReason, StopReasons
 from loopscope.adapters.publisher import Publisher
-from loopscope.adapters.recorded import Recording
 from loopscope.adapters.scope_id import NO_THREAD, Invocation, ScopeIds
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph
@@ -23,6 +24,7 @@ from loopscope.engine.texts import stop_text
 from loopscope.recording.bus import bus
 from loopscope.recording.preview import PREVIEW
 from loopscope.recording.redaction import Redactor
+from loopscope.recording.writer import Recorder
 
 __all__ = ["LOOP_CAPPED", "Guard", "Shape"]
 
@@ -42,24 +44,27 @@ class Guard:
 
     Args:
         policy: the limits.
-        recording: where the events go, besides the process's observers.
+        recorder: where the events go, besides the process's observers.
         redactor: takes secrets out of what is published.
         shape: asked once per invocation that somebody watches.
     """
 
-    def __init__(self, policy: Policy, recording: Recording | None, redactor: Redactor, shape: Shape) -> None:
+    def __init__(self, policy: Policy, recorder: Recorder | None, redactor: Redactor, shape: Shape) -> None:
         self.policy = policy
-        self.recording = recording
+        self.recorder = recorder
         self.detector = LoopDetector(policy, assume_delivery=False)
         self.ids: ScopeIds[Loop] = ScopeIds(2 * policy.max_tracked_threads, self._make, self._lost)
         self._publisher = Publisher(self.detector)
         self._redactor = redactor
         self._shape = shape
-        self.full = recording is not None or not policy.to_dict().keys() <= _CALLS_ALONE
+        self.full = recorder is not None or not policy.to_dict().keys() <= _CALLS_ALONE
         """Whether every event is made even if nobody is on the bus: for a recording, or for layers that look at more
         than calls. Once somebody has listened it stays so, since a call that holds a secret has another key then."""
         self._reasons = StopReasons(_UNREAD_REASONS)
         self._failed: list[Loop] = []
+        if recorder is not None:
+            # Behind the recorder's own, and so called before it.
+            atexit.register(_tell_ends, weakref.ref(self))
 
     def begin(self, runtime: Any) -> Loop:
         """An agent begins."""
@@ -163,8 +168,8 @@ class Guard:
     def settle(self, loop: Loop) -> None:
         """Give recordings a moment to get on their way to the disk; without the lock."""
         bus.settle()
-        for recording in loop.recordings:
-            recording.settle()
+        for recorder in loop.recorders:
+            recorder.settle()
 
     def consume_stop_reason(self, run_id: object) -> str | None:
         """Why this run was stopped, once; None where it was not. Takes a run id, or a context's `stop_reason`."""
@@ -179,20 +184,28 @@ class Guard:
         with bus.lock:
             loops = list(self.ids.open_scopes())
             for key in [key for key in self.detector.scopes if thread in (None, key.thread_id)]:
-                recordings = {recording for loop in loops if loop.key == key for recording in loop.recordings}
-                self._publisher.reset(key, recordings | ({self.recording} if self.recording else set()))
+                recorders = {recorder for loop in loops if loop.key == key for recorder in loop.recorders}
+                self._publisher.reset(key, recorders | ({self.recorder} if self.recorder else set()))
             self.detector.reset(thread)
             self._reasons.forget(thread)
             if thread is None:
                 self.ids.forget()
 
     def close(self) -> None:
-        """Tell the end of all loops that never will, and let the recording go."""
+        """Tell the end of all loops that never will, and end the recording."""
+        self.tell_ends()
+        recorder, self.recorder = self.recorder, None
+        if recorder is not None:
+            with bus.lock:
+                for loop in self.ids.open_scopes():
+                    loop.recorders = tuple(other for other in loop.recorders if other is not recorder)
+            recorder.close()
+
+    def tell_ends(self) -> None:
+        """Nothing more is heard of any loop: the program ends."""
         with bus.lock:
             for loop in list(self.ids.open_scopes()):
                 self._lost(loop)
-        if self.recording is not None:
-            self.recording.release()
 
     def _make(self, invocation: Invocation, prefix: str, context: object, thread: object) -> Loop:
         return Loop(self, invocation, prefix, context, thread)
@@ -248,6 +261,12 @@ class Guard:
         if isinstance(loop.parent, Loop):
             loop.parent.children.pop(loop.prefix, None)
         self.ids.end(loop)
+
+
+def _tell_ends(known: weakref.ref[Guard]) -> None:
+    guard = known()
+    if guard is not None and guard.recorder is not None:
+        guard.tell_ends()
 
 
 def _names(calls: Iterable[Call]) -> tuple[str, ...]:

@@ -20,13 +20,13 @@ from loopscope.adapters.facts import calls_of, error_type_of, model_of, since_la
 from loopscope.adapters.guard import Guard
 from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.messages import newest_ai, stopped, warning_message
-from loopscope.adapters.recorded import Recording
 from loopscope.engine.events import Call
 from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.recording import preview
 from loopscope.recording.bus import bus
 from loopscope.recording.redaction import Redactor
+from loopscope.recording.writer import recorder_for
 
 __all__ = ["LoopDetectionMiddleware"]
 
@@ -82,8 +82,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         base = DEFAULT if policy is None else policy
         whole = base.with_(**given) if given else base
         redactor = Redactor(redact, key_of=Identity(whole).key)
-        recording = None if record is None else Recording.open(record, whole)
-        self._guard = Guard(whole, recording, redactor, graph_shape.current)
+        recorder = None if record is None else recorder_for(record, policy=whole, enforced=True)
+        self._guard = Guard(whole, recorder, redactor, graph_shape.current)
         self._find = self._guard.ids.find
         self._decide = self._guard.decide
 

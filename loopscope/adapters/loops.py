@@ -9,7 +9,7 @@ from loopscope.engine.events import Usage
 
 if TYPE_CHECKING:
     from loopscope.adapters.guard import Guard
-    from loopscope.adapters.recorded import Recording
+    from loopscope.recording.writer import Recorder
 
 __all__ = ["Loop", "Outcome", "Said"]
 
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
 class Loop(Scope):
     """One agent loop within one invocation."""
 
-    __slots__ = ("announced", "children", "failure", "guard", "recordings", "reported", "stopped", "waiting")
+    __slots__ = ("announced", "children", "failure", "guard", "recorders", "reported", "stopped", "waiting")
 
     def __init__(self, guard: Guard, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
         super().__init__(invocation, prefix, context, thread)
@@ -57,12 +57,12 @@ class Loop(Scope):
         """The results since the newest AI message that were published."""
         self.children: dict[str, Loop] = {}
         """The loops that it delegated to and that have not ended."""
-        self.recordings: tuple[Recording, ...] = ()
+        self.recorders: tuple[Recorder, ...] = ()
 
     def entered(self) -> None:
         """A recording of a loop is one of everything that it delegates, whoever guards that."""
-        outer = self.parent.recordings if isinstance(self.parent, Loop) else ()
-        own = self.guard.recording
-        self.recordings = outer if own is None or own in outer else (*outer, own)
-        if self.recordings:
+        outer = self.parent.recorders if isinstance(self.parent, Loop) else ()
+        own = self.guard.recorder
+        self.recorders = outer if own is None or own in outer else (*outer, own)
+        if self.recorders:
             self.guard.full = True

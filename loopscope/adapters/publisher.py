@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias, TypedDict
 
 from loopscope.adapters.loops import Loop, Outcome, Said
-from loopscope.adapters.recorded import Recording
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import (
@@ -30,6 +29,7 @@ from loopscope.engine.events import (
 )
 from loopscope.recording.bus import bus
 from loopscope.recording.preview import Preview
+from loopscope.recording.writer import Recorder
 
 __all__ = ["Ending", "Publisher"]
 
@@ -62,11 +62,11 @@ class Publisher:
                 graph=graph,
             ),
         )
-        policy = loop.guard.policy
-        around = [recording.policy for recording in loop.recordings]
-        around += [loop.parent.guard.policy] if isinstance(loop.parent, Loop) else []
+        policy = loop.guard.policy.to_dict()
+        around = [recorder.policy for recorder in loop.recorders]
+        around += [loop.parent.guard.policy.to_dict()] if isinstance(loop.parent, Loop) else []
         if any(other != policy for other in around):
-            self._hand_out(loop, PolicySet(**_stamp(loop.key), policy=policy.to_dict()))
+            self._hand_out(loop, PolicySet(**_stamp(loop.key), policy=policy))
 
     def batch(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> Decision | None:
         """An AI message; what the engine says of it."""
@@ -109,14 +109,14 @@ class Publisher:
         self._tell(loop, RunEnd(**_stamp(loop.key), status=status, reason=reason))
         loop.announced = False
 
-    def reset(self, key: ScopeKey, recordings: Iterable[Recording]) -> None:
+    def reset(self, key: ScopeKey, recorders: Iterable[Recorder]) -> None:
         """The program made the engine forget this scope."""
         event = Control(**_stamp(key), action="reset", by="program")
         self._detector.observe(event)
         if bus.active:
             bus.publish(event)
-        for recording in recordings:
-            recording.put(event)
+        for recorder in recorders:
+            recorder.put(event)
 
     def _tell(self, loop: Loop, event: Event) -> tuple[Decision, ...]:
         """Give the event to the engine, then, with what it brings, to whoever listens."""
@@ -135,8 +135,8 @@ class Publisher:
     def _hand_out(self, loop: Loop, event: Event) -> None:
         if bus.active:
             bus.publish(event)
-        for recording in loop.recordings:
-            recording.put(event)
+        for recorder in loop.recorders:
+            recorder.put(event)
 
 
 class _Stamp(TypedDict):
