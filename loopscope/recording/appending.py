@@ -93,6 +93,7 @@ class Appending:
     def _open(self) -> None:
         fd = os.open(self._path, _FLAGS, _OWNER_ONLY)
         found = os.fstat(fd)
+        self._dirty_end = False
         if stat.S_ISREG(found.st_mode) and found.st_size:
             try:
                 first, last = _ends(self._path, found.st_size)

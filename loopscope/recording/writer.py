@@ -186,6 +186,7 @@ class Recorder:
         """Write whole lines, for as long as it takes; False where the recorder is closed and there is no way."""
         head, done, pause = b"", 0, 0.0
         while True:
+            last_try = self._outbox.closing
             try:
                 if file.ready():
                     head = b"\n" * file.needs_newline() + self._header()
@@ -195,17 +196,17 @@ class Recorder:
                 count = file.write(head + lines[done:])
                 head, done, pause = head[count:], done + max(0, count - len(head)), 0.0
             except OSError as error:
-                if not self._wait(error, pause):
+                if not self._wait(error, pause, last_try=last_try):
                     return False
                 pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE)
 
-    def _wait(self, error: OSError, pause: float) -> bool:
-        """After a failure: whether to try again, and when."""
+    def _wait(self, error: OSError, pause: float, *, last_try: bool) -> bool:
+        """After a failure: whether to try again, and when. Once closed, only a full pipe is worth another try."""
         self._outbox.stall()
         full_pipe = error.errno == errno.EAGAIN
         if pause == 0.0 and not full_pipe:
             _log.warning("recording %s: %s; trying again", inert(self.path), error.strerror)
-        if self._outbox.closing and (not full_pipe or time.monotonic() > self._deadline):
+        if last_try and (not full_pipe or time.monotonic() > self._deadline):
             return False
         self._outbox.pause(max(pause, _FIRST_PAUSE))
         return True

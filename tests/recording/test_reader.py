@@ -297,6 +297,45 @@ def test_where_the_chunks_end_makes_no_difference(form: str, step: int, packed: 
     reader.close()
 
 
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                HEADER,
+                gap(1),
+                gap(2)[:-9],
+                b"\n",
+                b"\r\n",
+                b" ",
+                b"{",
+                b"\xff",
+                b"\x00",
+                b"\xef\xbb\xbf",
+                b'{"kind":"x"}',
+            ]
+        )
+        | st.binary(max_size=8),
+        max_size=12,
+    ).map(b"".join),
+    st.booleans(),
+)
+def test_any_bytes_give_events_or_one_clear_error(data: bytes, packed: bool) -> None:
+    """Nothing else is raised, whatever the file holds, and every event can be read again where it stands."""
+    reader = Reader(io.BytesIO(gzip.compress(data) if packed else data), keep=True)
+    lines: list[Line] = []
+    message = ""
+    try:
+        lines += reader
+    except UnreadableInputError as error:
+        message = str(error)
+    assert message.isprintable()
+    assert message or lines
+    for line in lines:
+        assert reader.read_at(line.offset, line.length) == line.event
+    assert all(problem.reason.isprintable() for problem in reader.problems)
+    reader.close()
+
+
 def test_what_was_not_kept_cannot_be_read_again() -> None:
     """A pipe that was not to be kept says so."""
     lines, reader = all_of(gap(1))
