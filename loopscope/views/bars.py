@@ -31,7 +31,7 @@ def bar(count: float, warn: float, hard: float, width: int, style: Style) -> Lin
         eighths = max(eighths, 1)
     filled = FULL * (eighths // 8) + _EIGHTHS[eighths % 8]
     cells = filled.ljust(room)
-    tick = int(warn / hard * room)
+    tick = max(1, int(warn / hard * room))
     end = Span(HARD_TICK, "bar_stop" if count >= hard else "dim")
     if tick >= room:
         return (Span(cells, style), end)

@@ -50,11 +50,18 @@ class Gauge(NamedTuple):
     """The batch at the cursor counted here."""
     latest: int
     """The newest batch that counted here."""
+    room: int
+    """What the window holds at most."""
 
     @property
     def layer(self) -> str:
         """The layer that counts it."""
         return "identical_call_set" if self.name else "tool_frequency"
+
+    @property
+    def next_limit(self) -> int:
+        """The limit that the count has not reached yet."""
+        return self.hard if self.value >= self.warn else self.warn
 
     @property
     def state(self) -> str:
@@ -99,12 +106,10 @@ class Data(NamedTuple):
 
 def data(session: Session) -> Data | None:
     """The values at the cursor; None while there is no batch."""
-    if not session.cursor:
+    if not session.cursor or (scope := session.state.scope) is None:
         return None
     row, view = session.row(session.cursor), session.state
-    scope, policy = view.scope, view.policy
-    if scope is None:
-        return Data(view, row, (), 0, (), 0, (), (), view.spent)
+    policy = view.policy
     hashes, calls = scope.hashes, scope.states["tool_frequency"]
     newest = _newest(session, row, max(policy.window_size, policy.frequency_window))
     counter = _Counter(session, policy, scope, row, newest, Probe(session, view, scope))
@@ -149,19 +154,17 @@ def _streaks(policy: Policy, scope: ScopeState) -> Iterator[Streak]:
     states = scope.states
     if (cycle := states.get("cycle")) is not None:
         for label, pair, items in (
-            ("same batches", policy.cycle.hash, cycle.hashes),
-            ("same tools", policy.cycle.names, cycle.names),
+            ("batches", policy.cycle.hash, cycle.hashes),
+            ("tools", policy.cycle.names, cycle.names),
         ):
             if pair.active:
                 yield Streak("cycle", label, laps(items, policy.cycle.max_period or 0)[0], pair.warn, pair.hard_limit)
     if (errors := states.get("error_streak")) is not None:
         pair = policy.error_streak
-        yield Streak("error_streak", "failed batches in a row", errors.streak, pair.warn, pair.hard_limit)
+        yield Streak("error_streak", "", errors.streak, pair.warn, pair.hard_limit)
     if (stagnation := states.get("stagnation")) is not None:
         pair, witness = policy.stagnation.limits, policy.stagnation.witness
-        yield Streak(
-            "stagnation", f"no progress of {inert(witness or '')}", stagnation.stale, pair.warn, pair.hard_limit
-        )
+        yield Streak("stagnation", inert(witness or ""), stagnation.stale, pair.warn, pair.hard_limit)
 
 
 class _Counter(NamedTuple):
@@ -188,6 +191,7 @@ class _Counter(NamedTuple):
             distance=self.probe.of_batch(digest, other.names),
             moved=digest == self.row.hash,
             latest=latest,
+            room=self.policy.window_size,
         )
 
     def tool(self, tool: str) -> Gauge:
@@ -204,6 +208,7 @@ class _Counter(NamedTuple):
             distance=self.probe.of_tool(tool),
             moved=tool in self.row.names,
             latest=self.newest[False, tool],
+            room=self.policy.frequency_window,
         )
 
 
@@ -229,9 +234,10 @@ def _fire(fire: Fire, unit: str, count: Gauge) -> str:
 
 
 def _never(count: Gauge) -> str:
-    if count.distance.further:
-        return f"further than {FURTHEST:,} more"
-    return f"never: window_size is below {'hard_limit' if count.value >= count.warn else 'warn_threshold'}"
+    """Why nothing comes: the window cannot hold as many, or it is too far to be tried out."""
+    if count.next_limit > count.room:
+        return f"never: window_size is below {'hard_limit' if count.value >= count.warn else 'warn_threshold'}"
+    return f"further than {FURTHEST:,} more"
 
 
 def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
@@ -254,7 +260,8 @@ def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
         _spent(found, width),
     ]
     gap: list[Line] = [] if dense else [()]
-    return [line for index, section in enumerate(sections) for line in ([*gap, *section] if index else section)]
+    lines = [line for index, section in enumerate(sections) for line in ([*gap, *section] if index else section)]
+    return [crop(line, width) for line in lines]
 
 
 def height(session: Session, width: int) -> int:
@@ -270,11 +277,10 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
 def _nearest(found: Data, width: int) -> list[Line]:
     """How far the batch at the cursor, and its tools, are from a verdict."""
     shown = [count for count in (*found.repeats, *found.tools) if count.moved]
-    if not shown:
-        return [(Span("DISTANCE TO FIRE", "title"),), (Span(" the engine has forgotten this scope", "dim"),)]
     names = [count.name or inert(count.subject) for count in shown]
     column = min(max(cell_len(name) for name in names), max(8, width // 4))
-    head: Line = (Span("DISTANCE TO FIRE", "title"), Span(f"  after #{found.row.n}", "dim"))
+    same = ", if the results stay the same" if found.view.policy.looks_at_results else ""
+    head: Line = (Span("DISTANCE TO FIRE", "title"), Span(f"  after #{found.row.n}{same}", "dim"))
     result = [crop(head, width)]
     for name, count in zip(names, shown, strict=True):
         room = width - column - 3
@@ -299,7 +305,7 @@ def _layer(found: Data, layer: str, width: int) -> list[Line]:
     head = spread(about, (Span(limits, "dim"),), width)
     result = [head, *(_row(found, count, width) for count in rows)]
     if more:
-        least = rows[-1].count
+        least = rows[-1].value
         result.append((Span(f" {more:,} more, none above {least}", "dim"),))
     return result
 
@@ -354,17 +360,17 @@ def _note(found: Data, count: Gauge, *, roomy: bool) -> Line:
     state = count.state
     if state == "stop":
         return (Span(f"{GLYPH['stop']} STOP", "stop"),)
-    words = _far(count, roomy=roomy)
     record = next((record for record in reversed(found.warnings) if record.subject == count.subject), None)
     if roomy and record is not None and state == "warn":
-        return (Span(f"{GLYPH[state]} warned #{record.batch}", "warn", link=record.batch), Span(f", {words}", "dim"))
-    return (Span(f"{GLYPH[state]} ", STYLE[state]), Span(words, "dim"))
+        short = _far(count, roomy=False)
+        return (Span(f"{GLYPH[state]} warned #{record.batch}", "warn", link=record.batch), Span(f", {short}", "dim"))
+    return (Span(f"{GLYPH[state]} ", STYLE[state]), Span(_far(count, roomy=roomy), "dim"))
 
 
 def _far(count: Gauge, *, roomy: bool) -> str:
     fire = count.distance.warn or count.distance.stop
     if fire is None:
-        return "far" if count.distance.further else "never"
+        return "never" if count.next_limit > count.room else "far"
     other = " (other layer)" if roomy and fire.decision.layer != count.layer else ""
     return f"{fire.more:,} to {_WORD[fire.decision.action]}{other}"
 
@@ -380,8 +386,9 @@ def _warnings(session: Session, found: Data, width: int) -> list[Line]:
 
 def _warning(record: WarningRecord, letters: Callable[[str], str], width: int) -> list[Line]:
     subject = record.subject if record.layer == "tool_frequency" else letters(record.subject)
+    by = "" if record.layer in ("identical_call_set", "tool_frequency") else f" {record.layer}"
     parts: list[Line] = [
-        (Span(f" {GLYPH['warn']} {inert(subject)} {record.count:g}/{record.threshold:g}", "warn"),),
+        (Span(f" {GLYPH['warn']} {inert(subject)} {record.count:g}/{record.threshold:g}{by}", "warn"),),
         (Span("queued "), Span(f"#{record.batch}", link=record.batch)),
     ]
     if record.state == "dropped":

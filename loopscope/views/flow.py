@@ -36,7 +36,7 @@ def _cut(word: str, width: int) -> list[str]:
         head = max(1, len(set_cell_size(word[:width], width).rstrip(" ")))
         pieces.append(word[:head])
         word = word[head:]
-    return [*pieces, word]
+    return [*pieces, word] if word or not pieces else pieces
 
 
 def flow(parts: Iterable[Line], width: int, *, indent: int = 0, gap: int = 3) -> list[Line]:

@@ -117,24 +117,10 @@ def _joined(spans: list[Span]) -> list[Span]:
 
 def _ruler(shown: Page, rows: list[Row]) -> Line:
     """Batch numbers where there is room for them, and the cursor with its own."""
-    width = shown.columns * shown.cell
-    cells = [" "] * (width + 8)
     cursor = shown.cursor - shown.first
     here = f"▼{rows[cursor].n}" if 0 <= cursor < shown.columns else ""
     start = cursor * shown.cell
-    taken = range(start - 1, start + len(here) + 1) if here else range(0)
-    free = 0
-    step = 5 if shown.cell > 1 else 10
-    since = 2 * step
-    for position, row in enumerate(rows):
-        text, place = str(row.n), position * shown.cell
-        since += 1
-        wanted = position == 0 or row.n % 5 == 0 or since >= 2 * step
-        clear = place >= free and (not here or place + len(text) - 1 < taken.start or place >= taken.stop)
-        if wanted and clear:
-            cells[place : place + len(text)] = text
-            free, since = place + len(text) + 1, 0
-    line = "".join(cells)
+    line = _numbers(shown, rows, range(start - 1, start + len(here) + 1) if here else range(0))
     if not here:
         return (Span("batch".ljust(LABELS), "dim"), Span(line.rstrip(), "dim"))
     return (
@@ -143,6 +129,21 @@ def _ruler(shown: Page, rows: list[Row]) -> Line:
         Span(here, "title"),
         Span(line[start + len(here) :].rstrip(), "dim"),
     )
+
+
+def _numbers(shown: Page, rows: list[Row], taken: range) -> str:
+    """The first number, multiples of five, and where long neither came any other; cells of `taken` stay free."""
+    cells = [" "] * (shown.columns * shown.cell + 12)
+    seldom = 10 if shown.cell > 1 else 20
+    free = since = 0
+    for position, row in enumerate(rows):
+        text, place = str(row.n), position * shown.cell
+        since = 0 if place in taken else since + 1
+        wanted = position == 0 or row.n % 5 == 0 or since >= seldom
+        if wanted and place >= free and not set(range(place, place + len(text))).intersection(taken):
+            cells[place : place + len(text)] = text
+            free, since = place + len(text) + 1, 0
+    return "".join(cells)
 
 
 def _legend(shown: Page, width: int) -> Line:

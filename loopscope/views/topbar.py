@@ -101,17 +101,15 @@ def _front(session: Session, room: int, *, roomy: bool) -> list[Line]:
     if roomy:
         parts.append((Span("loopscope", "title"),))
         room -= len("loopscope") + len(_GAP)
-    mode = "REPLAY "
-    labels = len(mode) + len(_GAP) + (len("scope ") if roomy else 0) + len(_GAP)
-    if room - labels < _NAMES:
-        mode, labels = "", labels - len(mode)
-    source, scope = _share(
-        inert(PurePath(session.source).name or session.source), lane_name(session.lane), room - labels
-    )
-    parts.append((Span(mode, "dim"), Span(source, "title")))
-    if room - labels >= _NAMES // 2:
-        parts.append((Span("scope ", "dim"), Span(scope)) if roomy else (Span(scope),))
-    return parts
+    source, scope = inert(PurePath(session.source).name or session.source), lane_name(session.lane)
+    mode, label = "REPLAY ", "scope " if roomy else ""
+    names = room - len(mode) - len(label) - 2 * len(_GAP)
+    if names < _NAMES:
+        mode, names = "", names + len(mode)
+    if names < _NAMES // 2:
+        return [*parts, (Span(clip(source, max(0, names + len(_GAP))), "title"),)]
+    source, scope = _share(source, scope, names)
+    return [*parts, (Span(mode, "dim"), Span(source, "title")), (Span(label, "dim"), Span(scope))]
 
 
 def _share(left: str, right: str, room: int) -> tuple[str, str]:
