@@ -17,10 +17,9 @@ from tests.engine.support import batch
 def moment(*batches: Batch, letter: str = "A") -> Moment:
     """The last of these batches, just decided."""
     detector = LoopDetector()
-    for event in batches:
-        (decision,) = detector.observe(event)
+    decisions = [decision for event in batches for decision in detector.observe(event)]
     last = batches[-1]
-    return Moment(decision, last.calls, [call.name or "" for call in last.calls], detector.scope(last.scope), letter)
+    return Moment(decisions[-1], last.calls, [call.name or "" for call in last.calls], detector.scope(last.scope), letter)
 
 
 FIVE = [batch(n, ("bash", {"command": "ls -la"})) for n in range(1, 6)]
