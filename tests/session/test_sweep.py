@@ -162,7 +162,7 @@ def test_a_compromise_is_told_with_its_price() -> None:
     assert best.values == (5, 6)
     assert tuning.recommendation.reasons == (
         "hard_limit=5, window_size=6: 1 of 2 loops stopped, no healthy run stopped",
-        "0 of 1 healthy runs are warned",
+        "1 of 1 healthy runs are warned",
         "the most that can be stopped is 2 of 2 loops, with 1 of 1 healthy runs",
     )
     assert [cell.values for cell in tuning.front] == [(5, 6), (5, 20)]
