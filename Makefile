@@ -38,18 +38,16 @@ test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
 lint: $(STAMP)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/lint-imports
+	@failed=; for check in "ruff check ." "ruff format --check ." "mypy" "pyright --pythonpath $(BIN)/python" "lint-imports"; do \
+	  echo "$$check"; $(BIN)/$$check || failed="$$failed $${check%% *}"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 coverage: $(STAMP)
 	$(PYTEST) -q --cov --cov-report= tests/engine tests/recording tests/session tests/views
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
 
 bench: $(STAMP)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
 clean:
 	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
