@@ -6,6 +6,7 @@ Apart from those three, which never import each other. Reading a recording loads
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopscope.engine.events import Event, Header
-from loopscope.errors import PolicyError, Problem
+from loopscope.errors import PolicyError, Problem, UsageError
+from loopscope.recording.inert import inert
 from loopscope.recording.reader import Line, Reader
 from loopscope.samples import sample
 
@@ -26,6 +28,9 @@ __all__ = ["STDIN", "Events", "Located", "open_session", "open_target", "overlai
 STDIN = "-"
 """The target that is read from the standard input."""
 _SAMPLE = "sample:"
+_RECORDINGS = (b"{", b"\x1f\x8b", b"\xef\xbb\xbf")
+"""How a recording begins, after white space: with an object, as gzip, or with a byte order mark."""
+_LOOK = 4096
 
 
 def state_folder() -> Path:
@@ -50,23 +55,52 @@ class Events(NamedTuple):
     reader: Reader
 
 
-def open_target(target: str | os.PathLike[str], *, keep: bool = False) -> Events:
-    """Opens a recording, `sample:NAME` or `-` for the standard input.
+def open_target(target: str | os.PathLike[str], *, keep: bool = False, channel: str | None = None) -> Events:
+    """Opens a recording, a file of a foreign format, `sample:NAME` or `-` for the standard input.
 
     Args:
         target: what the user named.
         keep: events can be read again, from a pipe too.
+        channel: of a checkpoint file, the channel that holds the messages; None takes every channel that holds some.
 
     Raises:
-        UsageError: if there is no such sample.
+        UsageError: if there is no such sample, or a channel is named for what has none.
         UnreadableInputError: if it cannot be opened.
     """
     name = os.fspath(target)
+    if _may_be_foreign(name) and (reader := _foreign(name, channel, keep=keep)) is not None:
+        return Events(name, reader)
+    if channel is not None:
+        raise UsageError(f"{inert(name)} has no channels, leave out --channel: it is for checkpoint files")
     if name == STDIN:
         return Events("stdin", Reader(sys.stdin.buffer, keep=keep))
     if name.startswith(_SAMPLE):
         return Events(name, Reader(sample(name.removeprefix(_SAMPLE)).file, keep=keep))
     return Events(name, Reader(name, keep=keep))
+
+
+def _may_be_foreign(name: str) -> bool:
+    """Whether this is a file that does not begin as a recording: what does is never asked of the foreign formats."""
+    try:
+        # A pipe is not looked into: what is taken from it here would be missing later.
+        if name == STDIN or not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - the name is text already
+            return False
+        with open(name, "rb") as file:  # noqa: PTH123 - as above
+            start = file.read(_LOOK).lstrip()
+    except (OSError, ValueError):
+        return False
+    return not start.startswith(_RECORDINGS)
+
+
+def _foreign(name: str, channel: str | None, *, keep: bool) -> Reader | None:
+    """Reads a file of a format that can be imported; None where it is of none."""
+    from loopscope.sources import detect  # noqa: PLC0415 - a recording needs none of it
+
+    if detect(name) is None:
+        return None
+    from loopscope.sources.lines import ForeignReader  # noqa: PLC0415 - as above
+
+    return ForeignReader(name, channel, keep=keep)
 
 
 def recorded_policy(target: str | os.PathLike[str]) -> Mapping[str, Any] | None:
@@ -84,22 +118,23 @@ def _policy_of(line: Line | None) -> Mapping[str, Any] | None:
     return line.event.policy if line is not None and isinstance(line.event, Header) else None
 
 
-def open_session(target: str | os.PathLike[str], choice: Choice) -> Session:
+def open_session(target: str | os.PathLike[str], choice: Choice, channel: str | None = None) -> Session:
     """Reads a target to its end into a session, with the cursor on the first stop, else on the last batch.
 
     Args:
         target: as for `open_target`.
         choice: the policies that the user asked for.
+        channel: as for `open_target`.
 
     Raises:
-        UsageError: if there is no such sample.
+        UsageError: if there is no such sample or channel.
         UnreadableInputError: if it cannot be read.
         PolicyError: if the policy that decides breaks a rule.
     """
     from loopscope.session.session import Session  # noqa: PLC0415 - a replay needs none
     from loopscope.session.timeline import Origin  # noqa: PLC0415 - as above
 
-    name, reader = open_target(target, keep=True)
+    name, reader = open_target(target, keep=True, channel=channel)
     lines = iter(reader)
     first = next(lines, None)
     settings = choice.over(_policy_of(first))

@@ -25,6 +25,7 @@ VERBS = {
     "attach": "Open the debugger on a recorded run.",
     "replay": "Print the decision for every batch of a recording.",
     "explain": "Say why a batch was warned, stopped or passed.",
+    "import": "Write a checkpoint file, or any recording, as a recording.",
     "samples": "List the recorded runs that come with loopscope.",
     "config": "Show, check, export or begin a policy file.",
     "doctor": "Show versions, terminal and folders; clean up.",

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from loopscope.cli.options import policy_choice, policy_options, target_argument
+from loopscope.cli.options import channel_option, policy_choice, policy_options, target_argument
 
 __all__ = ["command"]
 
@@ -14,6 +14,7 @@ __all__ = ["command"]
 @click.command()
 @target_argument()
 @policy_options
+@channel_option
 @click.option("--theme", metavar="NAME", help="dark (the default), light, or the name of a Textual theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 @click.option("--no-color", is_flag=True, envvar="LOOPSCOPE_NO_COLOR", help="Draw in greys, as with NO_COLOR.")
@@ -21,12 +22,13 @@ def command(  # noqa: PLR0913 - one parameter an option
     target: str,
     policy: str | None,
     sets: tuple[str, ...],
+    channel: str | None,
     theme: str | None,
     *,
     ascii_only: bool,
     no_color: bool,
 ) -> None:
-    """Open the debugger on TARGET: a recording, sample:NAME, or - for stdin.
+    """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, or - for stdin.
 
     The cursor is on the first stop, if there is one; ? shows the keys and q quits. Where there is no terminal to draw
     on, or TERM is dumb, the same view is printed as text.
@@ -35,7 +37,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     from loopscope.cli.terminal import reopen_terminal, why_no_screen
     from loopscope.targets import STDIN, open_session
 
-    session = open_session(target, policy_choice(policy, sets))
+    session = open_session(target, policy_choice(policy, sets), channel)
     if target == STDIN:
         reopen_terminal()
     reason = why_no_screen()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopscope.cli.options import json_option, policy_choice, policy_options, target_argument
+from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
 from loopscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ __all__ = ["command"]
     help="The batch to explain; by default the first stop, else the first warning, else the last.",
 )
 @policy_options
+@channel_option
 @json_option("Print one JSON object: batch, verdict, lines and the decision.")
-def command(target: str, at: int | None, policy: str | None, sets: tuple[str, ...], *, as_json: bool) -> None:
-    """Say why a batch of TARGET (a recording, sample:NAME, or - for stdin) got its verdict.
+def command(  # noqa: PLR0913 - one parameter an option
+    target: str, at: int | None, policy: str | None, sets: tuple[str, ...], channel: str | None, *, as_json: bool
+) -> None:
+    """Say why a batch of TARGET (a recording, a checkpoint file, sample:NAME, or - for stdin) got its verdict.
 
     The rule and the batches that it counted, the limit and where it came from, the warnings before it, the effect, and
     the nearest single settings that would have changed it.
@@ -38,7 +41,7 @@ def command(target: str, at: int | None, policy: str | None, sets: tuple[str, ..
     from loopscope.recording.inert import inert
     from loopscope.targets import open_session
 
-    session = open_session(target, policy_choice(policy, sets))
+    session = open_session(target, policy_choice(policy, sets), channel)
     report(session.source, session.problems)
     explanation = session.explain(_batch(session, at))
     if as_json:

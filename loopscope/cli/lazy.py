@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -17,6 +18,8 @@ class ReaderGone(Exception):  # noqa: N818 - no error: `head` has seen enough
 
 class LazyGroup(click.Group):
     """Lists its verbs from a table; each verb lives in the module of its name, as `command`.
+
+    A module whose name would be a keyword ends in `_`.
 
     Args:
         verbs: the help of each verb in one line, in the order of listing.
@@ -39,7 +42,8 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._verbs:
             return None
-        command: click.Command = import_module(f"{self._package}.{cmd_name}").command
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = import_module(f"{self._package}.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

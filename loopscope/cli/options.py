@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from loopscope.settings import Choice
 
-__all__ = ["json_option", "policy_choice", "policy_options", "target_argument"]
+__all__ = ["channel_option", "json_option", "policy_choice", "policy_options", "target_argument"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -32,6 +32,15 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
 
 
+def channel_option(function: _Function) -> _Function:
+    """Adds `--channel`; the function gets `channel`."""
+    return click.option(
+        "--channel",
+        metavar="NAME",
+        help="Of a checkpoint file: the channel that holds the messages; by default every channel that holds some.",
+    )(function)
+
+
 def policy_options(function: _Function) -> _Function:
     """Adds `--policy` and `--set`; the function gets `policy` and `sets`."""
     function = click.option(
@@ -44,7 +53,8 @@ def policy_options(function: _Function) -> _Function:
     return click.option(
         "--policy",
         metavar="FILE|PRESET",
-        help="A whole policy, in place of the recording's own: TOML, YAML or JSON, or a preset (deerflow).",
+        help="A whole policy, in place of the recording's own: TOML, YAML or JSON, or a preset "
+        "(deerflow, bounded, progress).",
     )(function)
 
 

@@ -32,11 +32,11 @@ def report(name: str, problems: Sequence[tuple[int, str]], skipped: int = 0) -> 
 
     Args:
         name: the recording.
-        problems: line numbers and reasons.
+        problems: line numbers and reasons; 0 where it is no line that is at fault.
         skipped: how many lines there are in all, where that is more than the reader keeps.
     """
     for number, reason in problems[:_PROBLEMS_SHOWN]:
-        tell(f"{name}:{number}: {reason}")
+        tell(f"{name}:{number}: {reason}" if number else f"{name}: {reason}")
     rest = max(len(problems), skipped) - _PROBLEMS_SHOWN
     if rest > 0:
         tell(f"{name}: and {plural(rest, 'more line')} of which something cannot be read")

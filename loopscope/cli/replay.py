@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from loopscope.cli.options import json_option, policy_choice, policy_options, target_argument
+from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
 from loopscope.errors import LoopscopeError, PolicyError, UnreadableInputError, UsageError
 
 if TYPE_CHECKING:
@@ -29,17 +29,19 @@ _FINDINGS = 1
 @click.option(
     "--fail-on", type=click.Choice(["warn", "stop"]), help="Exit with 1 if there is a warning or stop; or a stop."
 )
+@channel_option
 @click.option("--verify", is_flag=True, help="Compare with the recorded decisions; exit with 5 if one differs.")
 def command(  # noqa: PLR0913 - one parameter an option
     targets: tuple[str, ...],
     policy: str | None,
     sets: tuple[str, ...],
     fail_on: str | None,
+    channel: str | None,
     *,
     as_json: bool,
     verify: bool,
 ) -> int:
-    """Print the decision for every batch of each TARGET: a recording, sample:NAME, or - for stdin.
+    """Print the decision for every batch of each TARGET: a recording, a checkpoint file, sample:NAME, or - for stdin.
 
     A recording is decided under its own policy unless --policy or --set say otherwise; one without a policy under the
     project's loopscope.toml, else the defaults. Decisions go on after a stop, as if it had been ignored.
@@ -55,7 +57,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     codes = [0]
     for target in targets:
         try:
-            codes.append(_replay(target, choice, _Wish(fail_on, verify, as_json, several=len(targets) > 1)))
+            codes.append(_replay(target, choice, _Wish(fail_on, channel, verify, as_json, several=len(targets) > 1)))
         except PolicyError:
             raise
         except LoopscopeError as error:
@@ -74,6 +76,7 @@ class _Wish(NamedTuple):
     """What is asked of each target."""
 
     fail_on: str | None
+    channel: str | None
     verify: bool
     as_json: bool
     several: bool
@@ -84,7 +87,7 @@ def _replay(target: str, choice: Choice, wish: _Wish) -> int:
     from loopscope.cli.verify import Verifier
     from loopscope.targets import STDIN, open_target
 
-    events = open_target(target)
+    events = open_target(target, channel=wish.channel)
     verifier = Verifier(events.name) if wish.verify else None
     source = events.name if wish.several else None
     output = JsonLines(source, live=target == STDIN) if wish.as_json else Table(events.name)

@@ -1,0 +1,45 @@
+"""A line on stderr that tells how far a long job is, where someone is looking."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Self
+
+__all__ = ["Progress"]
+
+_PATIENCE = 1.0
+"""Seconds before there is a line at all."""
+_EVERY = 0.2
+
+
+class Progress:
+    """Renews its line a few times a second and takes it away at the end; silent where stderr is no terminal.
+
+    Args:
+        noun: what is counted, in the plural.
+    """
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._due = time.monotonic() + _PATIENCE if sys.stderr.isatty() else float("inf")
+        self._shown = 0
+
+    def at(self, count: int) -> None:
+        """So many are done."""
+        if time.monotonic() >= self._due:
+            self._show(f"loopscope: {count:,} {self._noun} …")
+            self._due = time.monotonic() + _EVERY
+
+    def _show(self, text: str) -> None:
+        sys.stderr.write(f"\r{text.ljust(self._shown)}")
+        sys.stderr.flush()
+        self._shown = len(text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._show("")
+            self._show("")
