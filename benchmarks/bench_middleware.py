@@ -1,6 +1,7 @@
-"""What the middleware costs: its hook beside the floor of any such hook, and a whole agent beside one with hooks that do nothing.
+"""What the middleware costs: its hook beside the floor of such hooks, its agent beside one with hooks that do nothing.
 
-Machines are shared and noisy, so each figure is the least of many rounds, taken in turns with its yardstick in the same process.
+Machines are shared and noisy, so each figure is the least of many rounds, taken in turns with its yardstick in the same
+process.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.runtime import ExecutionInfo, RunControl, Runtime
 
-from loopscope import LoopDetectionMiddleware
+from loopscope import LoopDetectionMiddleware, Policy
 
 BATCHES = 4_000
 ROUNDS = 25
-TURNS = 20
+TURNS = 50
 RUNS = 60
-_NEVER = {"tool_freq_warn": 10**9, "tool_freq_hard_limit": 10**9}
+NEVER = Policy(tool_freq_warn=10**6, tool_freq_hard_limit=10**6)
 
 
 class Figure(NamedTuple):
@@ -51,7 +52,7 @@ def floor(arguments: list[dict[str, Any]]) -> float:
 
 def hook(states: list[dict[str, Any]], runtimes: list[Runtime[Any]]) -> float:
     """Seconds for the whole `after_model` hook over distinct batches of one call, with nobody watching."""
-    middleware = LoopDetectionMiddleware(**_NEVER)
+    middleware = LoopDetectionMiddleware(policy=NEVER)
     middleware.before_agent({}, runtimes[0])
     after_model = middleware.after_model
     start = time.perf_counter()
@@ -91,7 +92,10 @@ def _runtimes() -> list[Runtime[Any]]:
         Runtime(
             control=control,
             execution_info=ExecutionInfo(
-                checkpoint_id="c", checkpoint_ns=f"LoopDetectionMiddleware.after_model:{task}", task_id=task, thread_id="t"
+                checkpoint_id="c",
+                checkpoint_ns=f"LoopDetectionMiddleware.after_model:{task}",
+                task_id=task,
+                thread_id="t",
             ),
         )
         for task in tasks
@@ -165,6 +169,7 @@ class Counting(BaseChatModel):
         return "counting"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> Any:  # noqa: ARG002
+        """Tools make no difference."""
         return self
 
     def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:  # noqa: ARG002
@@ -183,7 +188,7 @@ def bash(command: str) -> str:
 def run_of(middleware: AgentMiddleware[Any, Any, Any]) -> Callable[[], tuple[float, float]]:
     """Measures one run of an agent: seconds in the hooks of this middleware, and in all."""
     within, spent = timed(middleware)
-    graph = create_agent(Counting(turns=TURNS), tools=[bash], middleware=[within])
+    graph: Any = create_agent(Counting(turns=TURNS), tools=[bash], middleware=[within])
 
     def run() -> tuple[float, float]:
         spent[0] = 0.0
@@ -200,7 +205,7 @@ def measure_agent() -> Figure:
 
     It is taken inside the hooks, in the midst of the run: a whole run varies by more than the difference.
     """
-    idle, ours = run_of(Idle()), run_of(LoopDetectionMiddleware(**_NEVER))
+    idle, ours = run_of(Idle()), run_of(LoopDetectionMiddleware(policy=NEVER))
     bare: list[tuple[float, float]] = []
     guarded: list[tuple[float, float]] = []
     for _ in range(RUNS):
@@ -226,7 +231,9 @@ def main() -> int:
     """Print the figures; 1 if a bar is missed."""
     measured = figures()
     for figure in measured:
-        print(f"{'ok  ' if figure.met else 'MISS'} {figure.what}: {figure.value} | {figure.yardstick} | bar {figure.bar}")
+        print(
+            f"{'ok  ' if figure.met else 'MISS'} {figure.what}: {figure.value} | {figure.yardstick} | bar {figure.bar}"
+        )
     return 0 if all(figure.met for figure in measured) else 1
 
 

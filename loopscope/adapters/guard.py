@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from loopscope.adapters.context import stamp
-from loopscope.adapters.loops import Loop, Outcome, Said
-from loopscope.adapters.stop_reasons import StopReason, StopReasons
+from loopscope.adapters.loops import Loop, Outcome, Said, StopWord
 from loopscope.adapters.publisher import Publisher
 from loopscope.adapters.scope_id import NO_THREAD, Invocation, ScopeIds
+from loopscope.adapters.stop_reasons import StopReason, StopReasons
+from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph
 from loopscope.engine.policy import DEFAULT, Policy
@@ -30,6 +31,8 @@ __all__ = ["LOOP_CAPPED", "Guard", "Shape"]
 
 LOOP_CAPPED: Final = "loop_capped"
 """The stop reason of a run that was stopped for looping: DeerFlow's word."""
+_REASONS: dict[str, StopWord] = {"budget": "budget_capped", "stagnation": "stagnated"}
+"""Stop reasons of other layers."""
 _UNREAD_REASONS = 1_000
 _CALLS_ALONE = DEFAULT.to_dict().keys() | {"identity", "identity_fields", "on_stop"}
 """Settings of layers for which the calls are enough: no results, no usage, no time."""
@@ -91,7 +94,7 @@ class Guard:
             The text that takes the place of the calls, or None to let them run.
         """
         last = loop.last
-        if task_id is not None and task_id == last.task_id:
+        if task_id == last.task_id and type(task_id) is str:
             return last.text
         text = None
         if self.full or bus.active:
@@ -101,11 +104,10 @@ class Guard:
             batch = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls)
             with bus.lock:
                 action = (decision := self.detector.observe(batch)[0]).action
+            loop.stopped = None
             if action != "pass":
                 loop.waiting = True
-                if action == "hard_stop":
-                    text = self._stop(loop, stop_text(decision, _names(calls)))
-            loop.stopped = text is not None
+                text = self._act(loop, decision, calls)
         last.task_id, last.text = task_id, text
         return text
 
@@ -156,7 +158,7 @@ class Guard:
             for text in self.detector.pending(loop.key):
                 self._publisher.warned(loop, "dropped", text)
             if loop.announced:
-                self._publisher.end(loop, LOOP_CAPPED if loop.stopped else "completed")
+                self._publisher.end(loop, loop.stopped or "completed")
             self._leave(loop)
 
     def abandon(self, loop: Loop) -> None:
@@ -224,22 +226,24 @@ class Guard:
         self._announce(loop)
         calls = tuple(map(self._redactor.call, calls))
         said = said._replace(text=self._redactor.text(said.text, PREVIEW) if said.text else None)
-        text = None
         with bus.lock:
             loop.reported.clear()
             decision = self._publisher.batch(loop, calls, said)
-            loop.stopped = decision is not None and decision.action == "hard_stop"
-            if decision is not None and loop.stopped:
-                text = self._stop(loop, stop_text(decision, _names(calls)))
+            loop.stopped = None
+            text = None if decision is None else self._act(loop, decision, calls)
         self.settle(loop)
         return text
 
-    def _stop(self, loop: Loop, text: str) -> str:
+    def _act(self, loop: Loop, decision: Decision, calls: tuple[Call, ...]) -> str | None:
+        """The text that takes the place of the calls where they are rejected; the reason is kept for whoever asks."""
+        if decision.action != "hard_stop":
+            return None
+        reason = loop.stopped = _REASONS.get(decision.layer or "", LOOP_CAPPED)
         with bus.lock:
-            self._reasons.put(loop.key.run_id, LOOP_CAPPED, loop.key.thread_id)
+            self._reasons.put(loop.key.run_id, reason, loop.key.thread_id)
         if loop.parent is None or loop.context is not loop.parent.context:
-            stamp(loop.context, "stop_reason", StopReason(LOOP_CAPPED, loop.key.run_id))
-        return text
+            stamp(loop.context, "stop_reason", StopReason(reason, loop.key.run_id))
+        return stop_text(decision, [call.name for call in calls if call.name])
 
     def _bury(self, loop: Loop) -> None:
         """Tell the end of runs whose model call failed, once their thread has begun another one."""
@@ -267,10 +271,6 @@ def _tell_ends(known: weakref.ref[Guard]) -> None:
     guard = known()
     if guard is not None and guard.recorder is not None:
         guard.tell_ends()
-
-
-def _names(calls: Iterable[Call]) -> tuple[str, ...]:
-    return tuple([call.name for call in calls if call.name])
 
 
 def _node_of(prefix: str) -> str | None:

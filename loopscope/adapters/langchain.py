@@ -136,13 +136,13 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         message, behind = (messages[-1], ()) if messages and type(messages[-1]) is AIMessage else newest_ai(messages)
         if message is None:
             return None
-        info, asked = runtime.execution_info, message.tool_calls
+        asked, task_id = message.tool_calls, getattr(getattr(runtime, "execution_info", None), "task_id", None)
         if len(asked) == 1:
             call = asked[0]
             calls: tuple[Call, ...] = (Call(call.get("id"), call["name"], call["args"]),)
         else:
             calls = calls_of(message)
-        text = self._decide(self._find(runtime), calls, None if info is None else info.task_id, _said, message)
+        text = self._decide(self._find(runtime), calls, task_id, _said, message)
         if text is None:
             return None
         update: dict[str, Any] = {"messages": stopped(message, behind, text)}
@@ -160,7 +160,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Tell the model what waits for it, in this request alone."""
-        loop, texts = self._find(request.runtime), ()
+        loop = self._find(request.runtime)
+        texts: tuple[str, ...] = ()
         if loop.waiting or self._guard.full or bus.active:
             texts, request = self._prepare(loop, request)
         try:
@@ -173,7 +174,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """As `wrap_model_call`; a cancelled request gives its warnings back too."""
-        loop, texts = self._find(request.runtime), ()
+        loop = self._find(request.runtime)
+        texts: tuple[str, ...] = ()
         if loop.waiting or self._guard.full or bus.active:
             texts, request = self._prepare(loop, request)
         try:

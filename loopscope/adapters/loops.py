@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from loopscope.adapters.scope_id import Invocation, Scope
 from loopscope.engine.events import Usage
@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from loopscope.adapters.guard import Guard
     from loopscope.recording.writer import Recorder
 
-__all__ = ["Loop", "Outcome", "Said"]
+__all__ = ["Loop", "Outcome", "Said", "StopWord"]
+
+
+StopWord: TypeAlias = Literal["loop_capped", "budget_capped", "stagnated"]
+"""Why a run was stopped."""
 
 
 class Said(NamedTuple):
@@ -47,8 +51,8 @@ class Loop(Scope):
         self.guard = guard
         self.announced = False
         """Its `run_start` was published, its `run_end` was not."""
-        self.stopped = False
-        """Its newest batch was rejected."""
+        self.stopped: StopWord | None = None
+        """Why its newest batch was rejected, if it was."""
         self.waiting = True
         """Warnings may wait for its next model call; nobody has looked yet."""
         self.failure: str | None = None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, TypedDict
 
-from loopscope.adapters.loops import Loop, Outcome, Said
+from loopscope.adapters.loops import Loop, Outcome, Said, StopWord
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import (
@@ -33,7 +33,7 @@ from loopscope.recording.writer import Recorder
 
 __all__ = ["Ending", "Publisher"]
 
-Ending: TypeAlias = Literal["completed", "loop_capped", "error", "cancelled", "unknown"]
+Ending: TypeAlias = StopWord | Literal["completed", "error", "cancelled", "unknown"]
 """How an agent loop ended, as far as its hooks can tell."""
 
 

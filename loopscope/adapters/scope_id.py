@@ -64,7 +64,7 @@ class Invocation:
 
 
 class LastTask:
-    """The newest execution of a node in which something was decided. LangGraph may execute it again, as no earlier one."""
+    """The newest execution of a node in which something was decided: the one that LangGraph may yet execute again."""
 
     __slots__ = ("task_id", "text")
 

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 
-from loopscope import LoopDetectionMiddleware
+from loopscope import LoopDetectionMiddleware, Policy
 from loopscope.cli import run
 from loopscope.engine.events import Batch, DecisionMade, Event, Header, PolicySet, Result, RunEnd, RunStart, Warned
 from loopscope.errors import UsageError
@@ -81,7 +81,7 @@ def test_a_recording_holds_the_whole_run(tmp_path: Path) -> None:
     assert [event.state for event in events if isinstance(event, Warned)] == ["queued", "delivered"]
     assert isinstance(events[-1], RunEnd)
     assert events[-1].status == "loop_capped"
-    assert os.stat(path).st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600
     assert verified(path)
 
 
@@ -111,9 +111,8 @@ async def test_asynchronous_and_streamed_runs_are_recorded_alike(tmp_path: Path)
 def test_recorded_decisions_equal_replayed_ones(limit: int, tmp_path: Path) -> None:
     """Many runs, sub-agents and evictions through one middleware; the command line verifies every decision."""
     path = tmp_path / "many.jsonl"
-    guard = LoopDetectionMiddleware(
-        max_tracked_threads=limit, tool_freq_warn=6, tool_freq_hard_limit=9, tool_freq_overrides={"delegate": (2, 3)}, record=path
-    )  # fmt: skip
+    policy = Policy(max_tracked_threads=limit, tool_freq_warn=6, tool_freq_hard_limit=9)
+    guard = LoopDetectionMiddleware(tool_freq_overrides={"delegate": (2, 3)}, policy=policy, record=path)
     graph = agent(by_thread, guard)
     for thread in range(12):
         graph.invoke(ask(f"thread {thread} run 0"), on(f"t{thread}"))

@@ -20,6 +20,7 @@ from tests.adapters.scripted import DONE, ScriptedModel, Turn, agent, ask, bash,
 Replay = Callable[[Sequence[Event], Policy], list[tuple[object, ...]]]
 Decided = Callable[[Sequence[Event]], list[tuple[object, ...]]]
 THREADS, RUNS = 64, 3
+LIMITS: dict[str, Any] = {"warn_threshold": 2, "hard_limit": 3, "tool_freq_warn": 4, "tool_freq_hard_limit": 7}
 
 
 def by_thread(messages: list[BaseMessage]) -> Turn:
@@ -27,7 +28,7 @@ def by_thread(messages: list[BaseMessage]) -> Turn:
     turns = [index for index, message in enumerate(messages) if isinstance(message, HumanMessage) and not message.name]
     number = sum(isinstance(message, AIMessage) for message in messages[turns[-1] :])
     choice = random.Random(f"{messages[turns[-1]].content} {number}")  # noqa: S311 - a script, no secret
-    if number >= 7:
+    if number >= 5:
         return DONE
     return turn(*[bash(choice.choice("aab")) for _ in range(choice.randint(1, 2))])
 
@@ -37,7 +38,7 @@ def test_threads_and_runs_interleaved_through_one_graph_equal_the_engine(
     limit: int, checkpointer: Any, events: list[Event], decided: Decided, replayed: Replay
 ) -> None:
     """64 threads of three runs each, eight at once: the live decisions are the engine's over the recorded order."""
-    guard = LoopDetectionMiddleware(max_tracked_threads=limit, tool_freq_warn=6, tool_freq_hard_limit=9)
+    guard = LoopDetectionMiddleware(max_tracked_threads=limit, **LIMITS)
     graph = agent(by_thread, guard, checkpointer=checkpointer)
     begin = threading.Barrier(8)
 
@@ -65,7 +66,7 @@ def _context(thread: int, run: int) -> dict[str, Any] | None:
 
 async def test_tasks_interleaved_on_one_loop_equal_each_run_alone(events: list[Event]) -> None:
     """Scopes are independent: each of 64 concurrent runs is decided as it would be by itself."""
-    guard = LoopDetectionMiddleware(tool_freq_warn=6, tool_freq_hard_limit=9)
+    guard = LoopDetectionMiddleware(**LIMITS)
     graph = agent(by_thread, guard)
     await asyncio.gather(*(graph.ainvoke(ask(f"thread {n} run 0"), on(f"t{n}")) for n in range(THREADS)))
     alone: dict[object, LoopDetector] = {}
@@ -91,7 +92,7 @@ def test_unwatched_and_watched_runs_are_decided_alike() -> None:
     """Observers see what happens; they do not change it."""
 
     def stops(watched: bool) -> list[int]:
-        guard = LoopDetectionMiddleware(tool_freq_warn=6, tool_freq_hard_limit=9)
+        guard = LoopDetectionMiddleware(**LIMITS)
         graph = agent(by_thread, guard)
         unsubscribe = bus.subscribe(lambda _: None) if watched else lambda: None
         lengths = [len(graph.invoke(ask(f"thread {n} run 0"))["messages"]) for n in range(20)]
