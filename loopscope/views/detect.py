@@ -22,7 +22,7 @@ from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
 from loopscope.views.topbar import scope_name
 from loopscope.views.words import amount, in_words, money, plural, span_of_time, times
 
-__all__ = ["Data", "Gauge", "body", "data", "height", "lines", "say"]
+__all__ = ["Data", "Gauge", "body", "data", "height", "lines", "note", "say"]
 
 ROWS, FEW = 10, 4
 """Rows of a layer, and how many there may be with what came only once; what is left is summed up in one line."""
@@ -312,14 +312,14 @@ def _layer(found: Data, layer: str, width: int) -> list[Line]:
 
 def _row(found: Data, count: Gauge, width: int) -> Line:
     """Name, label, bar, count and a note; the bar gives way first, then the note's words."""
-    note = _note(found, count, roomy=width >= _ROOMY)
+    said = note(found, count, roomy=width >= _ROOMY)
     bar_width, label_width = _columns(width)
     label = fit(f"{count.name} {count.label}" if count.name else count.label, label_width)
     line: Line = (
         Span(f" {label} ", link=count.latest),
         *bar(count.value, count.warn, count.hard, bar_width, _BARS[count.state]),
         Span(f"{count.value:>{_COUNT - 1},} "),
-        *note,
+        *said,
     )
     return crop(marked(line, "strong") if count.moved else line, width)
 
@@ -355,7 +355,7 @@ def _columns(width: int) -> tuple[int, int]:
     return bar_width, max(4, room - bar_width + 2)
 
 
-def _note(found: Data, count: Gauge, *, roomy: bool) -> Line:
+def note(found: Data, count: Gauge, *, roomy: bool) -> Line:
     """State in a glyph, the warning that was given, and the distance to what comes next."""
     state = count.state
     if state == "stop":

@@ -21,7 +21,7 @@ from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Mark, Span, Style, clip, crop, fit
 from loopscope.views.rails import Rail, Rails, rails
 
-__all__ = ["Data", "Node", "body", "data", "height", "lines"]
+__all__ = ["Data", "Node", "body", "data", "height", "lines", "notes"]
 
 HEAT = ((0.30, "▓"), (0.10, "▒"), (0.0, "░"))
 """Share of the window's batches at which a node is drawn in this shade."""
@@ -167,7 +167,7 @@ def body(session: Session, width: int) -> list[Line]:
     source = "derived from the batches" if content.topology.derived else "from the recording"
     head: Line = (Span("GRAPH  ", "title"), Span(source, "dim"))
     drawn = _drawn(content, width) or _table(content, width)
-    return [crop(line, width) for line in [head, *drawn, (), *_notes(content, width)]]
+    return [crop(line, width) for line in [head, *drawn, (), *notes(content, width)]]
 
 
 def _drawn(content: Data, width: int) -> list[Line]:
@@ -246,7 +246,7 @@ def _table(content: Data, width: int) -> list[Line]:
     return found
 
 
-def _notes(content: Data, width: int) -> list[Line]:
+def notes(content: Data, width: int) -> list[Line]:
     """The circle in words, cycles that the graph allows, and the shades."""
     found: list[Line] = []
     if content.circle:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Rail", "Rails", "rails"]
+__all__ = ["Rail", "Rails", "lanes", "rails"]
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8
 _BOX = {
@@ -44,8 +44,8 @@ class Rails(NamedTuple):
 def rails(count: int, ways: Sequence[Rail]) -> Rails | None:
     """Lay out the ways between `count` rows; None where there are too many to read."""
     down = {way.source for way in ways if way.target == way.source + 1}
-    back = _lanes([way for way in ways if way.target <= way.source])
-    ahead = _lanes([way for way in ways if way.target > way.source + 1])
+    back = lanes([way for way in ways if way.target <= way.source])
+    ahead = lanes([way for way in ways if way.target > way.source + 1])
     most = max([0, *(lane + 1 for lane in [*back.values(), *ahead.values()])])
     if most > MOST_LANES:
         return None
@@ -61,14 +61,14 @@ def rails(count: int, ways: Sequence[Rail]) -> Rails | None:
     return Rails(left.lines(), right.lines(), below, left.width)
 
 
-def _lanes(ways: list[Rail]) -> dict[Rail, int]:
+def lanes(ways: list[Rail]) -> dict[Rail, int]:
     """A lane for each way, the shortest innermost; ways in one lane do not touch."""
-    lanes: dict[Rail, int] = {}
+    given: dict[Rail, int] = {}
     for way in sorted(ways, key=lambda way: (abs(way.source - way.target), way)):
         low, high = sorted((way.source, way.target))
-        taken = {lane for other, lane in lanes.items() if min(other[:2]) <= high and max(other[:2]) >= low}
-        lanes[way] = next(lane for lane in range(len(lanes) + 1) if lane not in taken)
-    return lanes
+        taken = {lane for other, lane in given.items() if min(other[:2]) <= high and max(other[:2]) >= low}
+        given[way] = next(lane for lane in range(len(given) + 1) if lane not in taken)
+    return given
 
 
 class _Grid:
