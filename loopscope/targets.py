@@ -14,16 +14,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopscope.engine.events import Event, Header
-from loopscope.errors import PolicyError, Problem, UsageError
+from loopscope.engine.policy import Policy
+from loopscope.errors import PolicyError, UsageError
 from loopscope.recording.inert import inert
 from loopscope.recording.reader import Line, Reader
 from loopscope.samples import sample
+from loopscope.settings import RECORDING
 
 if TYPE_CHECKING:
     from loopscope.session.session import Session
-    from loopscope.settings import Choice
+    from loopscope.settings import Choice, Settings
 
-__all__ = ["STDIN", "Events", "Located", "open_session", "open_target", "overlaid", "recorded_policy", "state_folder"]
+__all__ = [
+    "STDIN",
+    "Events",
+    "Located",
+    "Opening",
+    "begin",
+    "open_session",
+    "open_target",
+    "recorded_policy",
+    "state_folder",
+]
 
 STDIN = "-"
 """The target that is read from the standard input."""
@@ -118,6 +130,55 @@ def _policy_of(line: Line | None) -> Mapping[str, Any] | None:
     return line.event.policy if line is not None and isinstance(line.event, Header) else None
 
 
+class Opening(NamedTuple):
+    """A target about to be decided under the policies that a user asked for."""
+
+    name: str
+    reader: Reader
+    settings: Settings
+    """In force at the first event."""
+    base: Policy
+    """In force where the recording brings no policy, or does not count."""
+    events: Iterator[Located]
+
+
+def begin(target: str | os.PathLike[str], choice: Choice, *, keep: bool = False, channel: str | None = None) -> Opening:
+    """Opens a target and lays what the user asked for over the policies in it.
+
+    Args:
+        target: as for `open_target`.
+        choice: the policies that the user asked for.
+        keep: as for `open_target`.
+        channel: as for `open_target`.
+
+    Raises:
+        UsageError: if there is no such sample or channel.
+        UnreadableInputError: if it cannot be read.
+        PolicyError: if the policy that decides breaks a rule; also later, while events are taken.
+    """
+    name, reader = open_target(target, keep=keep, channel=channel)
+    lines = iter(reader)
+    first = next(lines, None)
+    recorded = _policy_of(first)
+    try:
+        settings = choice.over(recorded)
+    except PolicyError as error:
+        raise _at(error, f"{name}:{first.number if first else 1}") from None
+    return Opening(
+        name, reader, settings, _base(choice, recorded), _overlaid(chain([first] if first else [], lines), choice, name)
+    )
+
+
+def _base(choice: Choice, recorded: Mapping[str, Any] | None) -> Policy:
+    """Flags may break a rule with the defaults and none with the recording's policy; then only the latter counts."""
+    try:
+        return choice.settings.policy
+    except PolicyError:
+        if recorded is None or choice.fixed:
+            raise
+        return choice.base.policy
+
+
 def open_session(target: str | os.PathLike[str], choice: Choice, channel: str | None = None) -> Session:
     """Reads a target to its end into a session, with the cursor on the first stop, else on the last batch.
 
@@ -134,19 +195,16 @@ def open_session(target: str | os.PathLike[str], choice: Choice, channel: str | 
     from loopscope.session.session import Session  # noqa: PLC0415 - a replay needs none
     from loopscope.session.timeline import Origin  # noqa: PLC0415 - as above
 
-    name, reader = open_target(target, keep=True, channel=channel)
-    lines = iter(reader)
-    first = next(lines, None)
-    settings = choice.over(_policy_of(first))
-    origin = Origin(settings.policy) if choice.fixed else Origin(base=choice.settings.policy)
-    session = Session(name, reader, origin, settings.origins)
-    session.append(overlaid(chain([first] if first else [], lines), choice, name))
-    session.problems.extend(reader.problems)
+    opening = begin(target, choice, keep=True, channel=channel)
+    origin = Origin(opening.base) if choice.fixed else Origin(base=opening.base)
+    session = Session(opening.name, opening.reader, origin, opening.settings.origins)
+    session.append(opening.events)
+    session.problems.extend(opening.reader.problems)
     session.open_at_first_stop()
     return session
 
 
-def overlaid(lines: Iterable[Line], choice: Choice, name: str) -> Iterator[Located]:
+def _overlaid(lines: Iterable[Line], choice: Choice, name: str) -> Iterator[Located]:
     """The events that this version knows, with the overrides laid over the policies in them.
 
     Raises:
@@ -158,10 +216,12 @@ def overlaid(lines: Iterable[Line], choice: Choice, name: str) -> Iterator[Locat
         try:
             event = choice.rewrite(line.event)
         except PolicyError as error:
-            raise PolicyError([_placed(problem, f"{name}:{line.number}") for problem in error.problems]) from None
+            raise _at(error, f"{name}:{line.number}") from None
         yield Located(event, line.offset, line.length)
 
 
-def _placed(problem: Problem, line: str) -> Problem:
-    """A problem of the recording's own is at its line, one of a flag at the flag."""
-    return problem if problem.where.startswith("--") else problem._replace(where=line)
+def _at(error: PolicyError, line: str) -> PolicyError:
+    """The same problems: those of the recording's own at its line, those of a flag or a file where they are."""
+    return PolicyError(
+        [problem._replace(where=line) if problem.where == RECORDING else problem for problem in error.problems]
+    )

@@ -35,7 +35,7 @@ def test_the_wheel_holds_the_two_packages_and_the_samples(wheel: Path) -> None:
     for package in ("loopscope", "widgets/loopscope_widgets"):
         for file in (ROOT / package).rglob("*"):
             if file.suffix in {".py", ".tcss", ".typed"} and file.is_file():
-                assert str(file.relative_to(ROOT / package / "..")) in names
+                assert str(file.relative_to((ROOT / package).parent)) in names
 
 
 @pytest.mark.slow

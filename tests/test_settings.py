@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from loopscope.engine.events import Batch, Header, PolicySet
-from loopscope.engine.policy import Limits, Policy
+from loopscope.engine.policy import PRESETS, Limits, Policy
+from loopscope.engine.sections import COUNTERS
 from loopscope.errors import PolicyError
 from loopscope.settings import Choice, find, load_policy, load_settings
 
@@ -207,6 +208,14 @@ def test_a_missing_file_or_preset_names_the_nearest(here: Path) -> None:
         "strct.toml: cannot be read: No such file or directory; did you mean strict.toml?"
     ]
     assert _problems("no/such/p.toml") == ["no/such/p.toml: cannot be read: No such file or directory"]
+
+
+def test_the_policy_page_names_every_setting_and_preset() -> None:
+    """Nothing can be set that a user cannot look up."""
+    page = (Path(__file__).parents[1] / "docs" / "policy.md").read_text("utf-8")
+    assert [name for name in Policy.__struct_fields__ if f"`{name}" not in page] == []
+    assert [name for name in PRESETS if f"- `{name}`:" not in page] == []
+    assert [name for name in COUNTERS if f"`{name}`" not in page] == []
 
 
 def test_policy_load_reads_files_and_presets(here: Path) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
-from loopscope.errors import LoopscopeError, PolicyError, UnreadableInputError, UsageError
+from loopscope.errors import CannotAttachError, LoopscopeError, ReplayDiffersError, UnreadableInputError, UsageError
 
 if TYPE_CHECKING:
     from loopscope.cli.verify import Verifier
     from loopscope.engine.decision import Decision
     from loopscope.engine.events import Event
     from loopscope.settings import Choice
-    from loopscope.targets import Events
+    from loopscope.targets import Opening
 
 __all__ = ["command"]
 
@@ -54,12 +54,12 @@ def command(  # noqa: PLR0913 - one parameter an option
     from loopscope.settings import Choice
 
     choice = Choice() if verify else policy_choice(policy, sets)
+    if choice.fixed:
+        _ = choice.settings  # wrong for one target is wrong for all: told once
     codes = [0]
     for target in targets:
         try:
             codes.append(_replay(target, choice, _Wish(fail_on, channel, verify, as_json, several=len(targets) > 1)))
-        except PolicyError:
-            raise
         except LoopscopeError as error:
             if len(targets) == 1:
                 raise
@@ -68,7 +68,14 @@ def command(  # noqa: PLR0913 - one parameter an option
     return max(codes, key=_SEVERITY.index)
 
 
-_SEVERITY = (0, _FINDINGS, 5, UsageError.exit_code, UnreadableInputError.exit_code)
+_SEVERITY = (
+    0,
+    _FINDINGS,
+    ReplayDiffersError.exit_code,
+    UsageError.exit_code,
+    UnreadableInputError.exit_code,
+    CannotAttachError.exit_code,
+)
 """Exit codes from the least to the most serious: of several targets the worst one counts."""
 
 
@@ -85,20 +92,21 @@ class _Wish(NamedTuple):
 def _replay(target: str, choice: Choice, wish: _Wish) -> int:
     from loopscope.cli.output import JsonLines, Table, report, tell
     from loopscope.cli.verify import Verifier
-    from loopscope.targets import STDIN, open_target
+    from loopscope.targets import STDIN, begin
 
-    events = open_target(target, channel=wish.channel)
-    verifier = Verifier(events.name) if wish.verify else None
-    source = events.name if wish.several else None
-    output = JsonLines(source, live=target == STDIN) if wish.as_json else Table(events.name)
+    opening = begin(target, choice, channel=wish.channel)
+    name, reader = opening.name, opening.reader
+    verifier = Verifier(name) if wish.verify else None
+    output = JsonLines(name if wish.several else None, live=target == STDIN) if wish.as_json else Table(name)
     found = {"warn": 0, "hard_stop": 0}
-    for event, decisions in _decided(events, choice, verifier):
-        for decision in decisions:
-            if decision.action != "pass":
-                found[decision.action] += 1
-            output.write(event, decision)
+    with reader:
+        for event, decisions in _decided(opening, verifier, follow=not choice.fixed):
+            for decision in decisions:
+                if decision.action != "pass":
+                    found[decision.action] += 1
+                output.write(event, decision)
     output.close()
-    report(events.name, events.reader.problems, events.reader.skipped)
+    report(name, reader.problems, reader.skipped)
     if verifier is not None and verifier.difference:
         tell(verifier.difference)
         return verifier.exit_code
@@ -106,18 +114,18 @@ def _replay(target: str, choice: Choice, wish: _Wish) -> int:
     return _FINDINGS if wish.fail_on and failed else 0
 
 
-def _decided(events: Events, choice: Choice, verifier: Verifier | None) -> Iterator[tuple[Event, tuple[Decision, ...]]]:
+def _decided(
+    opening: Opening, verifier: Verifier | None, *, follow: bool
+) -> Iterator[tuple[Event, tuple[Decision, ...]]]:
     """Every event that brings decisions, with them."""
     from loopscope.engine.detector import LoopDetector
-    from loopscope.targets import overlaid
 
-    detector = LoopDetector(choice.settings.policy, follow_policy=not choice.fixed)
-    with events.reader as reader:
-        for line in overlaid(reader, choice, events.name):
-            decisions = detector.observe(line.event)
-            if verifier is not None:
-                verifier.take(line.event, decisions)
-            if decisions:
-                yield line.event, decisions
+    detector = LoopDetector(opening.base, follow_policy=follow)
+    for line in opening.events:
+        decisions = detector.observe(line.event)
+        if verifier is not None:
+            verifier.take(line.event, decisions)
+        if decisions:
+            yield line.event, decisions
     if verifier is not None:
         verifier.end()

@@ -33,6 +33,7 @@ class Verifier:
     def __init__(self, name: str) -> None:
         self._name = name
         self._waiting: OrderedDict[_Key, Decision] = OrderedDict()
+        self._batches: OrderedDict[int, int] = OrderedDict()
         self._newest: _Key | None = None
         self._recorded = 0
         self.difference = ""
@@ -49,7 +50,7 @@ class Verifier:
         elif isinstance(event, Batch):
             self._newest = None
         for decision in decisions:
-            self._newest = (decision.seq, decision.at)
+            self._newest = (self._batch_seq(decision), decision.at)
             self._waiting[self._newest] = decision
         if len(self._waiting) > _WAITING:
             self._unrecorded(self._waiting.popitem(last=False)[1])
@@ -66,7 +67,7 @@ class Verifier:
         self._missing()
 
     def _compare(self, recorded: DecisionMade) -> None:
-        decision = self._waiting.pop((recorded.batch_seq, recorded.at), None)
+        decision = self._waiting.pop((recorded.batch_seq, recorded.at), None) or self._made_at(recorded.batch_seq)
         if decision is None:
             self._differs(f"the recorded decision for seq {recorded.batch_seq} has no batch")
             return
@@ -75,6 +76,19 @@ class Verifier:
             if was != now:
                 self._differs(f"batch {decision.batch} (seq {decision.seq}): {field} was {was!r}, replays as {now!r}")
                 return
+
+    def _batch_seq(self, decision: Decision) -> int:
+        """The `seq` of the batch that was decided; a decision at a result has that of the result."""
+        if decision.at == "batch":
+            self._batches[decision.batch] = decision.seq
+            if len(self._batches) > _WAITING:
+                self._batches.popitem(last=False)
+        return self._batches.get(decision.batch, decision.seq)
+
+    def _made_at(self, seq: int) -> Decision | None:
+        """A decision at a result, where a recorder named the result instead of the batch."""
+        found = next((key for key, made in self._waiting.items() if key[1] == "result" and made.seq == seq), None)
+        return self._waiting.pop(found) if found is not None else None
 
     def _forgive_newest(self) -> None:
         """The decision behind the last batch is what a crash loses."""

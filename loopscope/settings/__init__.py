@@ -7,6 +7,6 @@ own policy, the project's file, the defaults. A policy file is a whole policy: w
 from __future__ import annotations
 
 from loopscope.settings.documents import find
-from loopscope.settings.precedence import PRESETS, Choice, Settings, flat, load_policy, load_settings
+from loopscope.settings.precedence import PRESETS, RECORDING, Choice, Settings, flat, load_policy, load_settings
 
-__all__ = ["PRESETS", "Choice", "Settings", "find", "flat", "load_policy", "load_settings"]
+__all__ = ["PRESETS", "RECORDING", "Choice", "Settings", "find", "flat", "load_policy", "load_settings"]

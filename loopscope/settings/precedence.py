@@ -17,7 +17,7 @@ from loopscope.settings.documents import Document, find, read
 from loopscope.settings.overrides import Override, apply, parse_override
 from loopscope.settings.positions import KeyPath
 
-__all__ = ["PRESETS", "Choice", "Settings", "flat", "load_policy", "load_settings"]
+__all__ = ["PRESETS", "RECORDING", "Choice", "Settings", "flat", "load_policy", "load_settings"]
 
 RECORDING = "recording"
 """The origin of a limit that the recording brings."""
@@ -91,8 +91,11 @@ class Choice:
         Raises:
             PolicyError: if the policy in force from there on breaks a rule.
         """
-        recorded = event.policy if isinstance(event, (Header, PolicySet)) else None
-        if recorded is None or self.fixed:
+        if self.fixed or not isinstance(event, (Header, PolicySet)):
+            return event
+        recorded = event.policy
+        if recorded is None:
+            _ = self.settings
             return event
         self.over(recorded)
         return replace(event, policy=_lay(recorded, self.overrides)) if self.overrides else event
@@ -199,7 +202,7 @@ def _parse(values: Mapping[str, Any], origins: Mapping[str, str], source: str) -
 
 
 def _place(name: str, origins: Mapping[str, str], source: str) -> str:
-    """The flag that set the field or the limit that it is compared with; else the origin of one of them, or its table."""
+    """The flag that set the field or the limit that it is compared with; else where one of them or its table is."""
     table, _, limit = name.rpartition(".")
     partner = _PARTNERS.get(name) or (f"{table}.warn" if limit == "hard_limit" else "")
     around = [".".join(name.split(".")[:length]) for length in range(name.count(".") + 1, 0, -1)]

@@ -145,6 +145,16 @@ def test_a_flag_also_lies_over_policies_in_the_middle_of_a_recording(cli: Cli, r
     assert _actions(cli("replay", name, "--json", "--policy", "deerflow").lines).index("hard_stop") == 4
 
 
+def test_a_flag_may_fit_the_recording_alone(cli: Cli, record: Record, tmp_path: Path) -> None:
+    """`--set hard_limit=2` breaks a rule with the default warning, and none with the recording's own."""
+    name = record(SAME, policy={"warn_threshold": 1, "hard_limit": 4})
+    assert _actions(cli("replay", name, "--json", "--set", "hard_limit=2").lines)[:2] == ["warn", "hard_stop"]
+    assert cli("explain", name, "--set", "hard_limit=2").code == 0
+    second = '{"kind":"header","format":"loopscope/1"}\n'
+    (tmp_path / name).write_text((tmp_path / name).read_text() + second)
+    assert cli("replay", name, "--json", "--set", "hard_limit=2").code == 2
+
+
 def test_a_wrong_policy_is_exit_code_2_with_its_place(cli: Cli, record: Record, tmp_path: Path) -> None:
     """A flag, a line of a file, or a line of the recording is named; nothing goes to stdout."""
     (tmp_path / "p.toml").write_text("\nhard_limt = 3\n")
