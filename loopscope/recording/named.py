@@ -22,21 +22,23 @@ _PARTS = re.compile(rf"{_STRONG}|token|(?:{_KEY_OF})key|credential|authorization
 _WHOLE = frozenset({"auth", "pass", "pin", "otp", "cvv", "cvc", "xamzsignature", "jsessionid"})
 _HARMLESS_NAME = re.compile(
     r"tokeni[sz]|secretar|tokens$|^(?:max|min|num|total)token|(?:page|next|continuation|sync|start|stop|eos|bos|pad)token$|"
-    r"(?:name|type|count|limit|length|len|url|uri|path|file|dir|field|policy|expiry|expires|expiresin|expiresat|ttl|age|"
-    r"scope|scopes|status|enabled|required|valid|usage|budget|index|idx)$"
+    r"(?:name|type|kind|class|model|count|counts|counter|limit|length|len|size|usage|budget|index|idx|ids|position|offset|"
+    r"url|uri|path|file|dir|field|column|policy|expiry|expires|expiresin|expiresat|ttl|age|scope|scopes|status|enabled|"
+    r"required|valid|method|function|func|callback|handler|provider|factory|manager|parser|encoder|splitter|buffer|"
+    r"strategy|regex|pattern|prompt|message|msg|label|title|error|exception|format|mode|option|options|version|level)$"
 )
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 _NAMED = re.compile(
     rf"(?:(?i:{_STRONG}|token|(?:{_KEY_OF})[ _-]?key|credential|authorization|cookie|bearer|sessid|jwt|"
-    r"(?<![a-z])(?:auth|pass)(?![a-z]))[\w.-]{0,40}|(?<=[?&])(?i:sig|signature|key|appid)(?==))"
+    r"(?<![a-z])(?:auth|pass|otp|cvv|cvc)(?![a-z]))[\w.-]{0,40}|(?<=[?&])(?i:sig|signature|key|appid)(?==))"
     r"(?P<close>\\*[\"'`]?\]?)"
     r"(?P<between>\s{0,3}(?:=>|:=|==?|:)\s{0,3}|,?\s{1,3}\\*[\"']?value\\*[\"']?\s?[:=]\s?|,\s?(?=\\*[\"'])|\s+is:?\s+|\s+)"
 )
 _NAMES_BEGIN = (
-    "pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "bearer", "sessid", "jwt",
-    "api", "access", "private", "signing", "encryption", "master", "account", "shared", "session", "subscription",
-    "license", "sig", "appid",
+    "pass", "pwd", "secret", "token", "key", "credential", "auth", "cookie", "bearer", "sessid", "jwt", "otp", "cvv",
+    "cvc", "api", "access", "private", "signing", "encryption", "master", "account", "shared", "session",
+    "subscription", "license", "sig", "appid",
 )  # fmt: skip
 _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 _OPENING = re.compile(r"(?:\w{1,20}\()?[bBrRuUfF]{0,2}(\\*(?:\"\"\"|'''|[\"'`]))")
@@ -46,7 +48,7 @@ _TO_LINE_END = re.compile(r"(?:[^\r\n\"'`\\]|\\(?![rn\"'`]))+")
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey|aws4-hmac-sha256)(?:\s+|%20)")
 _HARMLESS_VALUE = re.compile(
     r"(?:\$\{?[A-Z_][A-Z0-9_]*\}?|\$\(.*|\{\{.*|%s|%\(\w+\)s|\*+|\.{3}|-|"
-    r"(?i:none|null|nil|true|false|undefined|str|string|int|bytes|bool|boolean|any|object|optional|secretstr|list|dict|"
+    r"(?i:none|null|nil|true|false|undefined|str|string|int|integer|number|float|bytes|bool|boolean|any|object|optional|secretstr|list|dict|"
     r"required|missing|invalid|incorrect|wrong|expired|empty|unset|redacted|x{3,})|)\Z"
 )
 _CODE = re.compile(
@@ -54,8 +56,14 @@ _CODE = re.compile(
     r"(?:self|os|env|config|settings|process|request|args)\.\w[\w.]*(?:\([^()\n]*\)|\[[^\[\]\n]*\])?)"
     r"(?=[\s,;:)=]|\Z)"
 )
+_OTHER_NAME = re.compile(rf"(?=[\w.]*[_.])(?=[\w.]*(?i:{_STRONG}|token|key|auth|cookie|credential))[A-Za-z_.]+\Z")
+"""A name of a secret in its place: code that hands it on."""
 _PATH = re.compile(r"[/~.\\]|[A-Za-z]:[\\/]")
 _DIGITS = re.compile(r"[\d.,_]{1,7}\Z")
+_ODD = re.compile(r"[^A-Za-z'\u2019-]")
+"""What tells a password from a word, where both could stand."""
+_SHORT_TOKEN, _TOKEN, _LONG_WORD = 5, 8, 14
+_TRIPLE = ('"""', "'''")
 _FEW_LEVELS = 4_000
 
 
@@ -129,9 +137,7 @@ def _name(text: str, found: re.Match[str]) -> _Name:
     head = head[len(head.rstrip(_NAME_LETTERS)) :]
     before = text[found.start() - len(head) - 1 : found.start() - len(head)]
     name = head + text[found.start() : found.start("close")]
-    return _Name(
-        name, found["between"].strip(), bool(found["close"]), before in {"?", "&"} and before != "", found.end()
-    )
+    return _Name(name, found["between"], bool(found["close"]), before in {"?", "&"}, found.end())
 
 
 def _value_span(text: str, name: _Name) -> tuple[int, int] | None:
@@ -156,7 +162,7 @@ def _bare_end(text: str, name: _Name) -> int:
         form = _IN_QUERY
     elif name.between.strip() == ":" and ("authorization" in low or "cookie" in low):
         form = _TO_LINE_END
-    elif text[name.at : name.at + 1] in {"{", "["} and name.between.strip() in {":", "="} and "token" not in low:
+    elif text[name.at : name.at + 1] in {"{", "[", "("} and name.between.strip() in {":", "="} and "token" not in low:
         return _bracket_end(text, name.at)
     else:
         form = _BARE
@@ -165,17 +171,19 @@ def _bare_end(text: str, name: _Name) -> int:
 
 
 def _closing(text: str, start: int, quote: str) -> int:
-    """Where the quoted value ends: at the same quote that is not escaped any further."""
+    """Where the quoted value ends: at the same quote that is not escaped any further, or with its line."""
     end = text.find(quote, start)
     while end > start and text[end - 1] == "\\":
         end = text.find(quote, end + 1)
-    return len(text) if end < 0 else end
+    line = -1 if quote.endswith(_TRIPLE) else text.find("\n", start)
+    ends = [place for place in (end, line) if place >= 0]
+    return min(ends, default=len(text))
 
 
 def _bracket_end(text: str, start: int) -> int:
     depth = 0
     for at in range(start, min(len(text), start + _FEW_LEVELS)):
-        depth += (text[at] in "{[") - (text[at] in "}]")
+        depth += (text[at] in "{[(") - (text[at] in "}])")
         if depth == 0:
             return at + 1
     return len(text)
@@ -183,18 +191,22 @@ def _bracket_end(text: str, start: int) -> int:
 
 def _is_value(name: _Name, value: str, *, quoted: bool) -> bool:
     """Whether what stands there is the secret, and not prose or code that goes on."""
-    strong = re.search(_STRONG, name.text.lower()) is not None
-    odd = any(character.isdigit() for character in value) and len(value) > 4  # noqa: PLR2004 - shorter is a count
-    between = name.between.strip()
+    low, between, word = name.text.lower(), name.between.strip(), value.strip().rstrip(".,;:!?")
+    strong = re.search(rf"{_STRONG}|authorization|cookie", low) is not None
+    odd = len(word) >= _SHORT_TOKEN and _ODD.search(word) is not None
     if between == "":
-        return name.text.startswith("-") or (strong and not name.closed and (quoted or odd))
+        sure = strong or "key" in low
+        told = (sure and (odd or quoted)) or (odd and len(word) >= _TOKEN and ("token" in low or "jwt" in low))
+        return name.text.startswith("-") or (told and not name.closed)
     if between == ",":
-        return "-" in name.text or name.text.lower() in {"authorization", "cookie"}
+        return "-" in name.text
     if between.startswith("is"):
-        return strong and (quoted or odd)
+        return strong and (quoted or odd or len(word) >= _LONG_WORD)
+    if not quoted and name.between != between and _OTHER_NAME.match(word):
+        return False
     if quoted or strong or name.in_query or name.between == "=" or "-" in name.text:
         return True
-    return not value.isalpha() or len(value) > 15  # noqa: PLR2004 - words are shorter, tokens are longer
+    return not word.isalpha() or len(word) > _LONG_WORD or (len(word) > _SHORT_TOKEN and word[0].islower())
 
 
 def _is_harmless(name: str, value: str) -> bool:

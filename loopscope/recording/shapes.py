@@ -9,7 +9,7 @@ import base64
 import binascii
 import re
 
-from loopscope.recording.named import MASK, is_secret_name, lower, mask_named, masked
+from loopscope.recording.named import MASK, is_secret_name, mask_named, masked
 
 __all__ = ["mask", "may_hold_secret"]
 
@@ -86,17 +86,25 @@ _PRIVATE_KEY = re.compile(
 )
 _AWS_SECRET = re.compile(r"(?<![\w/+=-])(?=[\w/+]*[a-z])(?=[\w/+]*[A-Z])(?=[\w/+]*\d)[A-Za-z0-9/+]{40}(?![\w/+=-])")
 _USER_INFO = re.compile(r"(?<=://)(?:(?P<user>[^\s:/@\"'<>]*:)[^\s/\"'<>]+|[^\s:/@\"'<>]{16,})(?=@)")
-_BEARER = re.compile(r"(?i)\b(bearer(?:\s|%20|[:=+]){1,3}\\*[\"']?)([\w.~+/=-]{6,})")
+_BEARER = re.compile(r"(?i)\b(bearer(?:\s|%20|[:=+]){1,3}\\*[\"']?)([^\s\"'<>,;()\[\]{}\\]{6,})")
 _BASIC = re.compile(r"(?i)\b(basic(?:\s|%20|\+){1,3})([A-Za-z0-9+/]{6,}={0,2})")
 _NOT_A_TOKEN = frozenset({"authentication", "authorization", "format", "header", "scheme", "string", "tokens"})
 _COMMAND_LINE = re.compile(
-    r"((?:^|\s)(?:-u|--user|--proxy-user)[\s=]+[\"']?[^\s:\"']+:|\bsshpass\s+-p\s*[\"']?)([^\s\"']+)",
+    r"((?:^|\s)(?:-u|--user|--proxy-user)[\s=]+[\"']?[^\s:\"']+:|"
+    r"\b(?:sshpass\s+-p|(?:mysql|mariadb)\w*\s(?:[^\n|;]{0,200}\s)?-p(?=\S)|docker\s+login\s(?:[^\n|;]{0,200}\s)?-p\s|"
+    r"redis-cli\s(?:[^\n|;]{0,200}\s)?-a\s)\s*[\"']?|(?i:\bidentified\s+by\s+)[\"'])([^\s\"']+)"
+)
+_PIPED = re.compile(r"(\becho\s+(?:-n\s+)?)(\S+)(?=\s*\|[^\n]{0,200}--password-stdin)")
+_COMMANDS = (" -u", "--user", "sshpass", "mysql", "mariadb", "docker", "redis-cli", "identified")
+_PAIR = re.compile(
+    r"[(\[]\s?(?P<quote>\\*[\"'])(?P<name>[\w-]{3,64})(?P=quote)\s?,\s?b?(?P=quote)(?P<value>[^\"'\n\\]+)(?=(?P=quote)\s?[)\]])"
 )
 _ELEMENT = re.compile(r"<(?:[\w-]+:)?(?P<name>[\w-]+)(?:\s[^<>]*)?>(?P<value>[^<]+)(?=</)")
 
 _WORDS = (
     "pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential", "bearer", "basic", "sessid", "jwt", "aws",
-    "sig=", "signature=", "appid=", " -u", "--user",
+    "sig=", "signature=", "appid=", "otp", "cvv", "cvc",
+    *_COMMANDS,
     *_BARE_TOKENS,
 )  # fmt: skip
 
@@ -117,6 +125,17 @@ def may_hold_secret(text: str) -> bool:
 
 def mask(text: str) -> str:
     """The text with every secret in it masked."""
+    text = mask_named(_mask_fields(_mask_tokens(text)))
+    low = text.lower()
+    if "bearer" in low:
+        text = _BEARER.sub(lambda found: found[0] if found[2].lower() in _NOT_A_TOKEN else found[1] + MASK, text)
+    if "basic" in low:
+        text = _BASIC.sub(lambda found: found[1] + MASK if _is_user_and_password(found[2]) else found[0], text)
+    return text
+
+
+def _mask_tokens(text: str) -> str:
+    """What is known by its own shape."""
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub(MASK, text)
     for needle, shape in _SHAPES.items():
@@ -124,19 +143,19 @@ def mask(text: str) -> str:
             text = shape.sub(MASK, text)
     if "://" in text:
         text = _USER_INFO.sub(lambda found: f"{found['user'] or ''}{MASK}", text)
-    if "</" in text:
-        text = _ELEMENT.sub(_masked_element, text)
-    low = lower(text)
-    if " -u" in low or "--user" in low or "sshpass" in low:
+    return _AWS_SECRET.sub(MASK, text) if "aws" in text.lower() else text
+
+
+def _mask_fields(text: str) -> str:
+    """What is known by its place: in a command line, an element, or a pair."""
+    low = text.lower()
+    if any(map(low.__contains__, _COMMANDS)):
         text = _COMMAND_LINE.sub(rf"\1{MASK}", text)
-    if "aws" in low:
-        text = _AWS_SECRET.sub(MASK, text)
-    text = mask_named(text)
-    if "bearer" in low:
-        text = _BEARER.sub(lambda found: found[0] if found[2].lower() in _NOT_A_TOKEN else found[1] + MASK, text)
-    if "basic" in low:
-        text = _BASIC.sub(lambda found: found[1] + MASK if _is_user_and_password(found[2]) else found[0], text)
-    return text
+    if "--password-stdin" in low:
+        text = _PIPED.sub(rf"\1{MASK}", text)
+    if "</" in text:
+        text = _ELEMENT.sub(_masked_field, text)
+    return _PAIR.sub(_masked_field, text)
 
 
 def _is_user_and_password(text: str) -> bool:
@@ -146,7 +165,7 @@ def _is_user_and_password(text: str) -> bool:
         return False
 
 
-def _masked_element(found: re.Match[str]) -> str:
+def _masked_field(found: re.Match[str]) -> str:
     if not (is_secret_name(found["name"]) and may_hold_secret(found["name"])):
         return found[0]
     return found[0][: found.start("value") - found.start()] + masked(found["name"], found["value"])

@@ -103,6 +103,15 @@ NAMED: list[Callable[[str], str]] = [
     lambda secret: f'os.environ["OPENAI_TOKEN"] = "{secret}"',
     lambda secret: f"headers = [('Accept', '*/*'), ('X-Auth-Token', '{secret}')]",
     lambda secret: f"ERROR auth.py:12 invalid credentials (token={secret})",
+    lambda secret: f"invalid api key '{secret}'",
+    lambda secret: f"requests.get(url, auth=('bob', '{secret}'))",
+    lambda secret: f"CREATE USER bob IDENTIFIED BY '{secret}'",
+    lambda secret: f"mysql -h db -u root -p{secret} app",
+    lambda secret: f"docker login -u bob -p {secret}",
+    lambda secret: f"echo {secret} | docker login --password-stdin",
+    lambda secret: f"redis-cli -h cache -a {secret} ping",
+    lambda secret: f"{{('password', '{secret}')}}",
+    lambda secret: f"auth_token: {secret}",
 ]
 # Arguments that are not text.
 STRUCTURES: list[Callable[[str], Any]] = [
@@ -192,6 +201,11 @@ def test_no_seeded_secret_is_left(label: str, secret: str, content: Any) -> None
         "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8a9b0",
         "from auth import login  # pass the test",
         "task-management-process-improvements",
+        "self.token_counter = token_counter; token = access_token; password: settings.db_password",
+        "pass `on_error2` to it, or pass 'model_provider=x1y2' instead",
+        "password is required, the secret is optional",
+        'to pass "x1y2z3"\n"password"\n  "next line 12345"',
+        "Unexpected token 'x' in it; the token bucket is full",
         "",
     ],
 )
@@ -217,6 +231,10 @@ def test_text_that_only_speaks_of_secrets_stays(text: str) -> None:
         ("password='''a'b''' x", f"password='''{MASK}''' x"),
         ("password=SecretStr('abc') x", f"password=SecretStr('{MASK}') x"),
         ("password=", "password="),
+        ("the password is correcthorsebattery", f"the password is {MASK}"),
+        ("invalid token abcdef12345 in it", f"invalid token {MASK} in it"),
+        ('password="cut off\nnext line', f'password="{MASK}\nnext line'),
+        ("auth=(a, (b, c)) x", f"auth={MASK} x"),
         ("token=abc, secret=def", f"token={MASK}, secret={MASK}"),
         ("aws wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", f"aws {MASK}"),
         ("<name>bob</name><token>abc</token>", f"<name>bob</name><token>{MASK}</token>"),
@@ -272,7 +290,23 @@ def test_any_text_can_be_masked(text: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["token=", "-eyJ", "<a", "<a></", "://", ":// @", 'password="\\', "password: {[", " -u ", "password  ", "Bearer "],
+    [
+        "token=",
+        "-eyJ",
+        "<a",
+        "<a></",
+        "://",
+        ":// @",
+        "('a',",
+        "mysql ",
+        "docker login ",
+        "echo x | ",
+        'password="\\',
+        "password: {[",
+        " -u ",
+        "password  ",
+        "Bearer ",
+    ],
 )
 def test_hostile_text_is_masked_in_linear_time(part: str) -> None:
     """A hundred thousand characters made to be slow take no more than a second or two of the processor."""
