@@ -78,6 +78,7 @@ def check(files: tuple[str, ...]) -> None:
     """
     from loopscope.recording.inert import inert
     from loopscope.settings import load_settings
+    from loopscope.views.words import plural
 
     problems = []
     for name in files or (_project_file(),):
@@ -86,7 +87,7 @@ def check(files: tuple[str, ...]) -> None:
         except PolicyError as error:
             problems += error.problems
         else:
-            click.echo(inert(f"{name}: ok, sets {len(settings.origins)} of {len(settings.policy.to_dict())} limits"))
+            click.echo(inert(f"{name}: ok, {plural(len(settings.origins), 'limit')} set"))
     for problem in problems:
         click.echo(inert(str(problem)), err=True)
     if problems:
