@@ -157,12 +157,16 @@ def _result(session: Session, result: Result | None, position: int, width: int) 
     if result is None:
         yield _field("result", (Span("none recorded", "dim"),), width)
         return
-    status: Line = (Span("error", "warn"), Span(", ")) if result.status == "error" else ()
     whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
     same = session.same_result(session.cursor, position)
-    old = (Span(", same text as "), Span(f"#{same}", "repeat", link=same)) if same is not None else ()
-    kind = (Span(f", {inert(result.error_type, 60)}"),) if result.error_type else ()
-    yield _field("result", (*status, Span(size(whole)), *kind, *old), width)
+    parts: list[Line] = [(Span("   result".ljust(_FIELD), "dim"), Span(size(whole)))]
+    if result.status == "error":
+        parts.append((Span("error", "warn"),))
+    if same is not None:
+        parts.append((Span("same text as "), Span(f"#{same}", "repeat", link=same)))
+    if result.error_type:
+        parts.append((Span(inert(result.error_type, 60)),))
+    yield from (crop(line, width) for line in flow(parts, width, indent=_FIELD, gap=2))
     shown = inert_lines(result.content.strip("\n"), _TEXT)
     if shown != [""]:
         yield from (

@@ -55,7 +55,7 @@ def _thread(infos: list[ScopeInfo]) -> list[Row]:
     head = Row(
         lane=Lane(thread_id, None, whole_thread=True),
         branches="",
-        label=f"thread {inert(thread_id) if thread_id is not None else '-'}",
+        label=_called("thread", inert(thread_id) if thread_id is not None else "-"),
         worst=max((info.worst for info in infos), key=_SEVERITY.index),
         batches=sum(info.batches for info in own),
         evicted=False,
@@ -81,9 +81,14 @@ def _label(info: ScopeInfo) -> str:
     agent = inert(info.agent) if info.agent else ""
     run = inert(info.key.run_id) if info.key.run_id is not None else "-"
     if not info.depth:
-        return f"run {run} · {agent}" if agent else f"run {run}"
+        return _called("run", run) + (f" · {agent}" if agent else "")
     last = run.rpartition("/")[2]
     return f"sub {agent} · {clip(last, _SHORT)}" if agent else f"sub {last}"
+
+
+def _called(kind: str, name: str) -> str:
+    """`run r1`, but `run-1` where the id says itself what it is."""
+    return name if name.lower().startswith(kind) else f"{kind} {name}"
 
 
 def _branches(infos: list[ScopeInfo]) -> list[str]:

@@ -26,7 +26,7 @@ def test_a_batch() -> None:
         ' search {"query": "rust tls", "top_k": 5}',
         '   key     {"query": "rust tls"}',
         "   ignored top_k",
-        "   result  13 B, same text as #4",
+        "   result  13 B  same text as #4",
         "     nothing found",
         f" hash {looping().session().row(5).hash}   alias A",
         " seen #1 #2 #3 #4 #5 #6",
@@ -74,7 +74,7 @@ def test_long_arguments_take_a_line_each() -> None:
     ("status", "more", "said"),
     [
         ("ok", {"size": 4100}, "4.1 kB"),
-        ("error", {"error_type": "TimeoutError"}, "error, 4 B, TimeoutError"),
+        ("error", {"error_type": "TimeoutError"}, "4 B  error  TimeoutError"),
     ],
 )
 def test_a_result(status: str, more: dict[str, Any], said: str) -> None:

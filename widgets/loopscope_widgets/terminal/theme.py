@@ -61,7 +61,7 @@ _LIGHT = _Palette(
     "#8E0152",
     "#DDE1E6",
     "#C4C8CC",
-    "#EFF1F3",
+    "#FFFFFF",
 )
 
 

@@ -143,7 +143,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     def show(self) -> None:
         """Draw anew: what is shown, or the size, has changed. Nothing is chosen then."""
         self._made_for = None
-        if not self.display or not self.size:
+        if not self.display or self.size.width <= 0:
             return
         self.border_title = safe_title(self, self.heading)
         self._make()
@@ -156,7 +156,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         size = self._made_for = self.content_region.size
         self.chosen = None
         self._lines = self.content(size.width, size.height)
-        if len(self._lines) > size.height:
+        if 0 < size.height < len(self._lines):
             self._lines = self.content(size.width - 1, size.height)
         self._links = [
             _Link(y, index, span.link)
