@@ -43,8 +43,8 @@ def test_the_command_runs_in_a_clean_environment(wheel: Path, tmp_path: Path) ->
     """Installed from the wheel with its dependencies and nothing else, away from the checkout."""
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
-    install = [scripts / "python", "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt", wheel]
-    subprocess.run(install, check=True)
+    pip = [str(scripts / "python"), "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt")]
+    subprocess.run([*pip, str(wheel)], check=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
     def run(*arguments: str) -> str:
