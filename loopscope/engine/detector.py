@@ -37,6 +37,8 @@ from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
 
 __all__ = ["Decision", "LoopDetector"]
 
+AWAITED = 50
+"""Newest batches of a scope whose results may still come in, however small the windows are."""
 _NOTHING: tuple[Decision, ...] = ()
 
 
@@ -54,7 +56,8 @@ class _Compiled:
         self.witness_rules = tuple(rule for rule in self.rules if isinstance(rule, WitnessRule))
         cycle = policy.cycle
         laps = max(cycle.hash.largest, cycle.names.largest) * (cycle.max_period or 0)
-        self.keep = max(policy.window_size, policy.frequency_window, laps) + 1 if policy.looks_at_results else 0
+        needed = max(policy.window_size, policy.frequency_window, laps, AWAITED) + 1
+        self.keep = needed if policy.looks_at_results else 0
         """Batches whose results are remembered; 0 where no layer looks at results."""
         self.budgets = bool(policy.budget)
         self.plain = not (self.keep or self.budgets or policy.repeat_in_batch.warn)
@@ -192,11 +195,13 @@ class LoopDetector:
             compiled = self._own.get(key, compiled)
         scope = scopes.get(key)
         if scope is None or len(scopes) > self._compiled.limit:
+            if compiled.budgets:
+                self._touch_ancestors(batch.scope)
             scope = self._registry.touch(batch, self._compiled.limit, compiled.rules)
         else:
             scopes.move_to_end(key)
         if scope.rules is not compiled.rules:
-            scope.align(compiled.rules)
+            scope.align(compiled.rules, compiled.policy)
         scope.spent.charge(batch)
         if compiled.plain:
             facts = Facts(number, batch.seq, batch.ts, digest, names)
@@ -243,11 +248,16 @@ class LoopDetector:
         accounts: list[Account] = []
         if compiled.budgets:
             accounts = self._accounts.charge(batch, self._compiled.limit)
-            for ancestor in self._accounts.lineage(scope.key):
-                if ancestor in self._registry.scopes:
-                    self._registry.scopes.move_to_end(ancestor)
+            self._touch_ancestors(scope.key)
         found = scope.trail if compiled.keep else None
         return Facts(self.batches, batch.seq, batch.ts, digest, names, repeats, found, accounts)
+
+    def _touch_ancestors(self, key: ScopeKey) -> None:
+        """Make the ancestors of a scope the most recently used ones: before it, lest it evicts them, and after it."""
+        scopes = self._registry.scopes
+        for each in self._accounts.lineage(key):
+            if each in scopes:
+                scopes.move_to_end(each)
 
     def _observe_result(self, result: Result) -> tuple[Decision, ...]:
         scope = self.scope(result.scope)
@@ -308,12 +318,13 @@ class LoopDetector:
         )  # fmt: skip
 
     def _observe_start(self, start: RunStart) -> None:
-        """A run begins: its parent is known from here on, and its clock runs."""
+        """A run begins: its parent is known from here on, and the clocks of both run."""
         if start.parent_thread_id is not None or start.parent_run_id is not None:
             parent = ScopeKey(start.parent_thread_id, start.parent_run_id)
             self._accounts.adopt(start.scope, parent, self._compiled.limit)
-        if self._compiled.budgets:
-            self._accounts.begin(start.scope, start.ts, self._compiled.limit)
+        if self._own.get(start.scope, self._compiled).budgets:
+            for key in self._accounts.lineage(start.scope):
+                self._accounts.begin(key, start.ts, self._compiled.limit)
 
     def _follow_warning(self, event: Warned) -> None:
         """A run that tells of its warnings is believed; under a policy that it did not have, it cannot tell."""

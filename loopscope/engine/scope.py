@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from loopscope.engine.events import Batch, ScopeKey, Usage
+from loopscope.engine.policy import Policy
 from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step, Window
 from loopscope.engine.texts import warning_text
 from loopscope.engine.trail import Trail
@@ -128,10 +129,17 @@ class ScopeState:
         window: Window = self.states["tool_frequency"]
         return window
 
-    def align(self, rules: tuple[Rule, ...]) -> None:
-        """Go on under another policy: histories and marks stay, windows are cut at the next append."""
+    def align(self, rules: tuple[Rule, ...], policy: Policy) -> None:
+        """Go on under another policy: histories and marks stay, windows are cut at the next append.
+
+        What its batches brought is forgotten where the policy does not look at it: later it would have a hole.
+        """
         self.rules = rules
         self.set_states(self.states)
+        if not policy.looks_at_results:
+            self.trail = None
+        if not policy.result_aware:
+            self.tools.places.clear()
 
     def warn(self, finding: Finding, batch: int, digest: str, names: tuple[str, ...]) -> None:
         """This warning is emitted: its layer marks what it is about, and its text waits for the model's next turn."""

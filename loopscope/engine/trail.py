@@ -45,6 +45,8 @@ class Brought(Struct):
     outcomes: list[Outcome | None]
     fresh: list[bool]
     """For each call: its result was new to the scope."""
+    previous: int
+    """Number of the newest batch before it with this hash; 0 where there is none."""
     moved: bool
     """A batch strictly between the previous occurrence of this hash and this one brought a new result."""
 
@@ -80,7 +82,8 @@ class Trail:
         previous = self._last_of.pop(digest, 0)
         self._last_of[digest] = n
         size = len(names)
-        brought = Brought(n, digest, 0, names, [None] * size, [False] * size, moved=self._last_new > previous)
+        moved = self._last_new > previous
+        brought = Brought(n, digest, 0, names, [None] * size, [False] * size, previous, moved)
         self.batches[n] = brought
         while len(self.batches) > self.keep:
             self.batches.popitem(last=False)
@@ -100,10 +103,18 @@ class Trail:
         if len(self._seen) > DISTINCT_KEPT:
             self._seen.popitem(last=False)
         if new:
-            self._last_new = max(self._last_new, n)
+            self._note_new(n)
         brought.fresh[call] = new
         brought.outcomes[call] = outcome
         return brought
+
+    def _note_new(self, n: int) -> None:
+        """A batch brought something new, which batches that were asked for before it came could not know."""
+        self._last_new = max(self._last_new, n)
+        for later in reversed(self.batches.values()):
+            if later.n <= n:
+                break
+            later.moved = later.moved or later.previous < n
 
     def stale(self, n: int) -> bool:
         """Whether a batch is known to have brought nothing new."""
@@ -120,7 +131,7 @@ class Trail:
         return {
             "keep": self.keep,
             "batches": [
-                (b.n, b.hash, b.hash_count, list(b.names), [o and list(o) for o in b.outcomes], list(b.fresh), b.moved)
+                (b.n, b.hash, b.hash_count, b.names, [o and list(o) for o in b.outcomes], list(b.fresh), b.previous, b.moved)
                 for b in self.batches.values()
             ],
             "open": self.open.dump(),
@@ -133,9 +144,9 @@ class Trail:
     def load(cls, data: dict[str, Any]) -> Trail:
         """The trail that `dump` gave."""
         trail = cls(data["keep"])
-        for n, digest, count, names, outcomes, fresh, moved in data["batches"]:
+        for n, digest, count, names, outcomes, fresh, previous, moved in data["batches"]:
             known = [None if outcome is None else Outcome(*outcome) for outcome in outcomes]
-            trail.batches[n] = Brought(n, digest, count, tuple(names), known, list(fresh), moved)
+            trail.batches[n] = Brought(n, digest, count, tuple(names), known, list(fresh), previous, moved)
         trail.open = OpenCalls.load(data["open"])
         trail._seen.update(((tool, digest), None) for tool, digest in data["seen"])
         trail._last_of.update((digest, n) for digest, n in data["last_of"])
@@ -144,9 +155,9 @@ class Trail:
 
 
 def outcome_of(result: Result, tool: str) -> Outcome:
-    """What the layers see of a result; where no digest is known its text stands for it."""
+    """What the layers see of a result; where no digest is known, its size and what is kept of its text stand for it."""
     failed = result.status == "error"
-    digest = result.digest if result.digest is not None else f"={result.content}"
+    digest = result.digest if result.digest is not None else f"{result.size}={result.content}"
     return Outcome(tool, digest, failed, normalised_error(result.content) if failed else "")
 
 

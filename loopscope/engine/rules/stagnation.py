@@ -48,6 +48,7 @@ class StagnationRule:
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
         carried, state.carried = state.carried, None
         state.waiting = False
+        state.offered.clear()
         return carried
 
     def account_results(self, state: _State, brought: Brought) -> Finding | None:
