@@ -136,7 +136,11 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         message, behind = (messages[-1], ()) if messages and type(messages[-1]) is AIMessage else newest_ai(messages)
         if message is None:
             return None
-        asked, task_id = message.tool_calls, getattr(getattr(runtime, "execution_info", None), "task_id", None)
+        try:
+            task_id = runtime.execution_info.task_id
+        except AttributeError:
+            task_id = None
+        asked = message.tool_calls
         if len(asked) == 1:
             call = asked[0]
             calls: tuple[Call, ...] = (Call(call.get("id"), call["name"], call["args"]),)
