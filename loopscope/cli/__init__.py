@@ -25,6 +25,7 @@ VERBS = {
     "attach": "Open the debugger on a recorded run.",
     "replay": "Print the decision for every batch of a recording.",
     "explain": "Say why a batch was warned, stopped or passed.",
+    "whatif": "Show what a run would have met under other limits.",
     "import": "Write a checkpoint file, or any recording, as a recording.",
     "samples": "List the recorded runs that come with loopscope.",
     "config": "Show, check, export or begin a policy file.",
