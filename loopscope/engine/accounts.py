@@ -13,6 +13,8 @@ __all__ = ["Account", "Accounts"]
 MINUTE = 60.0
 DEEPEST = 64
 """Ancestors that are charged: more than any real hand-off, and an end for parents that form a ring."""
+KEPT = 2 * DEEPEST
+"""Accounts, and parents, that are kept however few scopes are remembered: a whole line of hand-offs never outgrows them."""
 
 
 class Account:
@@ -85,10 +87,10 @@ class Accounts:
         self.parents: OrderedDict[ScopeKey, ScopeKey] = OrderedDict()
 
     def adopt(self, child: ScopeKey, parent: ScopeKey, limit: int) -> None:
-        """Remember a parent; twice as many as scopes are remembered."""
+        """Remember a parent; twice as many as scopes are remembered, those whose child was charged last."""
         self.parents[child] = parent
         self.parents.move_to_end(child)
-        while len(self.parents) > 2 * limit:
+        while len(self.parents) > max(2 * limit, KEPT):
             self.parents.popitem(last=False)
 
     def lineage(self, key: ScopeKey) -> Iterator[ScopeKey]:
@@ -108,13 +110,15 @@ class Accounts:
         elif account.started is None:
             account.started = ts
         self.scopes.move_to_end(key)
-        while len(self.scopes) > 2 * limit:
+        if key in self.parents:
+            self.parents.move_to_end(key)
+        while len(self.scopes) > max(2 * limit, KEPT):
             self.scopes.popitem(last=False)
         return account
 
     def charge(self, batch: Batch, limit: int) -> list[Account]:
         """Charge an AI message to its scope and to every ancestor; their accounts, nearest first."""
-        charged = [self.begin(key, batch.ts, limit) for key in self.lineage(batch.scope)]
+        charged = [self.begin(key, batch.ts, limit) for key in list(self.lineage(batch.scope))]
         for account in charged:
             account.charge(batch)
         return charged

@@ -128,6 +128,14 @@ class LoopDetector:
         """The scope and its ancestors, nearest first, as far as the run told."""
         return tuple(self._accounts.lineage(key))
 
+    def over_budget(self, key: ScopeKey, now: float | None) -> bool:
+        """Whether a budget of this scope, or of one above it, is spent; `now` is the time of the newest batch."""
+        budgets = self.policy_of(key).budget
+        if not budgets:
+            return False
+        accounts = [account for each in self.lineage(key) if (account := self.account(each)) is not None]
+        return any(a.value(counter, now) >= budget.limit for counter, budget in budgets.items() for a in accounts)
+
     @property
     def sees_results(self) -> bool:
         """Whether any layer of the policy in force looks at results."""
@@ -323,7 +331,7 @@ class LoopDetector:
             parent = ScopeKey(start.parent_thread_id, start.parent_run_id)
             self._accounts.adopt(start.scope, parent, self._compiled.limit)
         if self._own.get(start.scope, self._compiled).budgets:
-            for key in self._accounts.lineage(start.scope):
+            for key in self.lineage(start.scope):
                 self._accounts.begin(key, start.ts, self._compiled.limit)
 
     def _follow_warning(self, event: Warned) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from loopscope.engine.decision import Decision
-from loopscope.engine.nearest import Change, Effect, Step, effect, fold_scope, limit_setting, nearest_changes
+from loopscope.engine.nearest import Change, Effect, Step, effect, fold_scope, limit_settings, nearest_changes
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import WarningRecord
@@ -106,14 +106,22 @@ def _frequent(context: Context) -> str:
 
 
 def _circled(context: Context) -> str:
-    decision, cycle = context.decision, context.steps[context.index].policy.cycle
-    newest = [context.steps[i] for i in reversed(_window(context, (cycle.max_period or 0) * int(decision.count or 0)))]
-    by_hash = laps([step.hash for step in newest], cycle.max_period or 0)
-    by_names = laps([tuple(sorted(step.names)) for step in newest], cycle.max_period or 0)
-    reading, (_, period) = ("hash", by_hash) if by_hash[0] >= (decision.count or 0) else ("tool names", by_names)
-    block = newest[:period][::-1]
-    words = " ".join(context.name(step.hash) if reading == "hash" else "+".join(step.names) for step in block)
+    decision, (by_hash, block) = context.decision, _circle(context)
+    words = " ".join(context.name(step.hash) if by_hash else "+".join(step.names) for step in block)
+    reading = "hash" if by_hash else "tool names"
     return f"rule cycle found {decision.count} laps of {words} (by {reading}) that end at #{decision.batch}"
+
+
+def _circle(context: Context) -> tuple[bool, Sequence[Step]]:
+    """Whether it was found by hash, else by tool names; and the block that went round, oldest first."""
+    decision, policy = context.decision, context.steps[context.index].policy
+    longest = policy.cycle.max_period or 0
+    newest = [context.steps[i] for i in reversed(_window(context, longest * int(decision.count or 0)))]
+    by_hash = laps([step.hash for step in newest], longest)
+    by_names = laps([tuple(sorted(step.names)) for step in newest], longest)
+    settings = limit_settings(decision, policy)
+    hashes = settings[0].startswith("cycle.hash") and (len(settings) == 1 or by_hash[0] >= (decision.count or 0))
+    return hashes, newest[: (by_hash if hashes else by_names)[1]][::-1]
 
 
 def _failed(context: Context) -> str:
@@ -188,9 +196,15 @@ def _limit(context: Context, policy: Policy) -> list[str]:
             kind, setting, limit = "stops", "hard_limit", policy.hard_limit
         more = "one more identical batch" if left == 1 else f"{left} more identical batches"
         return [f"{kind} after {more}: {setting} is {limit} ({context.origin(setting)})"]
-    setting = limit_setting(decision, policy)
+    setting = _setting(context, policy)
     what = "hard limit" if decision.action == "hard_stop" else "warning limit"
     return [f"{what} is {decision.threshold:g}: {setting} ({context.origin(setting)})"]
+
+
+def _setting(context: Context, policy: Policy) -> str:
+    """The limit that was reached."""
+    settings = limit_settings(context.decision, policy)
+    return settings[0] if len(settings) == 1 or _circle(context)[0] else settings[1]
 
 
 def _warned(context: Context) -> list[str]:
@@ -232,7 +246,7 @@ def _effect(context: Context) -> str:
 def _nearest(context: Context, changes: Sequence[Change]) -> str:
     """The nearest settings, each with what it does to the rest of the scope."""
     if context.decision.layer == "budget":
-        return f"{limit_setting(context.decision, context.steps[context.index].policy)} above what was spent would let it go on"
+        return f"{limit_settings(context.decision, context.steps[context.index].policy)[0]} above what was spent would let it go on"
     verb = {"hard_stop": "not stop", "warn": "not warn", "pass": "warn or stop"}[context.decision.action]
     if not changes:
         return f"no single setting would {verb} this batch"

@@ -17,10 +17,11 @@ from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Action, Batch, Witness
 from loopscope.engine.joins import Place
 from loopscope.engine.policy import Policy
+from loopscope.engine.sections import Cycle
 from loopscope.engine.trail import Outcome
 from loopscope.errors import PolicyError
 
-__all__ = ["Arrival", "Change", "Effect", "Step", "fold_scope", "limit_setting", "nearest_changes", "worst"]
+__all__ = ["Arrival", "Change", "Effect", "Step", "fold_scope", "limit_settings", "nearest_changes", "worst"]
 
 _SEVERITY = {"pass": 0, "warn": 1, "hard_stop": 2}
 MOST_WINDOWS = 64
@@ -48,6 +49,8 @@ class Step(NamedTuple):
     repeats: tuple[tuple[str, str, int], ...] = ()
     after: tuple[Arrival | Witness, ...] = ()
     """What came in between this batch and the scope's next one; nothing under a policy that does not look at results."""
+    over_budget: bool = False
+    """A budget of the scope or of an ancestor was spent, which other scopes may have done: no fold of one scope can tell."""
 
 
 class Effect(Struct, frozen=True):
@@ -83,7 +86,8 @@ def fold_scope(steps: Sequence[Step], setting: str | None = None, value: int = 0
     for step in steps:
         if detector is None or step.policy is not in_force:
             in_force = step.policy
-            policy = in_force if setting is None else changed(in_force, setting, value)
+            alone = in_force.with_(budget={}) if in_force.budget else in_force
+            policy = alone if setting is None else changed(alone, setting, value)
             if detector is None:
                 detector = LoopDetector(policy)
             detector.adopt(policy)
@@ -96,6 +100,8 @@ def fold_scope(steps: Sequence[Step], setting: str | None = None, value: int = 0
                 detector.observe(item) if isinstance(item, Witness) else detector.fold_result(step.batch.scope, *item)
             )
             verdict = worst(verdict, *(decision for decision in later if decision.batch == step.number))
+        if step.over_budget and verdict.action != "hard_stop":
+            verdict = msgspec.structs.replace(verdict, action="hard_stop", layer="budget", tool=None, count=None)
         yield verdict
 
 
@@ -145,7 +151,8 @@ def _to_spare(policy: Policy, decision: Decision) -> Iterator[tuple[str, Iterato
     """
     if decision.layer == "budget":
         return
-    yield limit_setting(decision, policy), None
+    for setting in limit_settings(decision, policy):
+        yield setting, None
     if decision.layer in ("identical_call_set", "tool_frequency"):
         yield "window_size", iter(range(policy.window_size - 1, max(0, policy.window_size - 1 - MOST_WINDOWS), -1))
 
@@ -175,17 +182,26 @@ def _calls(steps: Sequence[Step], index: int, tool: str) -> int:
     return found
 
 
-def limit_setting(decision: Decision, policy: Policy) -> str:
-    """The policy's name of the limit that a warning or a stop reached."""
+def limit_settings(decision: Decision, policy: Policy) -> Sequence[str]:
+    """The policy's names of the limit that a warning or a stop reached: two where both readings of a cycle have the same."""
+    return [*_cycle_settings(decision, policy.cycle)] if decision.layer == "cycle" else [_limit_setting(decision, policy)]
+
+
+def _cycle_settings(decision: Decision, cycle: Cycle) -> Iterator[str]:
+    for reading, pair in (("hash", cycle.hash), ("names", cycle.names)):
+        # A stop that new results hold back warns at its own limit where the reading has no other.
+        part = "hard_limit" if decision.action == "hard_stop" or pair.warn is None else "warn"
+        if getattr(pair, part) == decision.threshold:
+            yield f"cycle.{reading}.{part}"
+
+
+def _limit_setting(decision: Decision, policy: Policy) -> str:
     part = "hard_limit" if decision.action == "hard_stop" else "warn"
     if decision.layer == "identical_call_set":
         return "hard_limit" if part == "hard_limit" else "warn_threshold"
     if decision.layer == "tool_frequency":
         own = decision.tool in policy.tool_freq_overrides
         return f"tool_freq_overrides.{decision.tool}.{part}" if own else f"tool_freq_{part}"
-    if decision.layer == "cycle":
-        by_hash = getattr(policy.cycle.hash, part) == decision.threshold
-        return f"cycle.{'hash' if by_hash else 'names'}.{part}"
     if decision.layer == "budget":
         return f"budget.{decision.counter}.{'limit' if part == 'hard_limit' else 'warn'}"
     return f"{decision.layer}.{part}"
@@ -208,9 +224,10 @@ def _try(
             then = effect(list(fold_scope(steps, setting, value)))
             never = _never(steps, setting, value) if then.stops and setting.endswith("hard_limit") else None
             return Change(setting, value, before, verdict.action, then, never)
-        if values is None and (verdict.layer, verdict.tool) != (decision.layer, decision.tool):
+        last, value = value, int(verdict.count or 0) + 1 if values is None else next(values, 0)
+        # Where another layer, tool or reading fires whatever this limit is, climbing leads nowhere.
+        if values is None and ((verdict.layer, verdict.tool) != (decision.layer, decision.tool) or value <= last):
             return None
-        value = int(verdict.count or 0) + 1 if values is None else next(values, 0)
     return None
 
 

@@ -46,6 +46,7 @@ class Steps(Sequence[Step]):
             fresh=number in timeline.fresh,
             repeats=timeline.repeats.get(number, ()),
             after=tuple(self._arrivals(index)) if timeline.looks_at_results else (),
+            over_budget=number in timeline.over_budget,
         )
 
     def _arrivals(self, index: int) -> Iterator[Arrival | Witness]:

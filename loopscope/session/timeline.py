@@ -134,6 +134,8 @@ class Timeline:
         """Decisions that were made when a batch's results were in, by the batch's number."""
         self.policies: list[Policy] = []
         """The policies that were in force, each once."""
+        self.over_budget: set[int] = set()
+        """Batches at which a budget was spent, whatever else was found."""
         self.fresh: set[int] = set()
         """Batches whose scope had no state before them."""
         self.between: dict[int, list[Event | int]] = {}
@@ -210,6 +212,8 @@ class Timeline:
         number = len(rows)
         if repeats:
             self.repeats[number] = repeats
+        if self.detector.over_budget(key, batch.ts):
+            self.over_budget.add(number)
         record.batches.append(number)
         record.open.opened(number, [call.id for call in batch.calls])
         if decision.action != "pass":

@@ -20,15 +20,20 @@ from loopscope.engine.policy import Policy
 
 READING = {
     "late results": "streaks go over batches in the order in which their results came to be all in",
+    "new": "a result is compared with those that came before it, whichever batch they belong to",
     "last_error": "the previous failure is the newest batch before with one, whatever came between",
-    "witness event": "each value is one iteration, judged when it comes, of the scope's newest batch",
-    "error_streak tool": "named if every failed call of the newest batch is of one tool",
+    "witness event": "an iteration's value is the last one told before its results are all in, else the first one after;"
+    " what is told beyond that, or of an iteration whose results are not in, is passed over",
+    "error_streak tool": "named if every call of the newest batch is of one tool",
     "cycle laps": "the newest half of the laps, rounded up, less the newest lap, are those that must be stale",
     "equal laps": "the shortest period of those with most laps counts",
-    "first occurrence": "no batch lies between it and a previous one that there is not",
-    "budgets": "the scope's own before its parent's; of one scope in the order of the counters",
-    "two stops at results": "the newer one makes the next batch's stop",
-    "no time": "an event without a time happens when the scope's last one with a time did",
+    "first occurrence": "every batch before it lies between it and a previous one that there is not",
+    "stop that is none": "warns with the warning's threshold, and with the hard limit where there is no warning",
+    "budgets": "in the order of the counters; of one counter the scope's own before its parent's",
+    "two stops at results": "the severest that waits makes the next batch's stop, of one layer the newest",
+    "values that cannot be compared": "show progress if they differ",
+    "no time": "an event without a time spends no time, and no rate",
+    "eviction": "an account outlives its scope, lest a budget begins anew",
 }
 
 LAYERS = (
@@ -114,22 +119,16 @@ class Account:
     """What a scope and those below it spent."""
 
     first: float | None = None
-    now: float | None = None
     spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys(COUNTERS, 0))
     calls: list[float] = field(default_factory=list)
     warned: set[str] = field(default_factory=set)
 
-    def tick(self, ts: float | None) -> None:
-        if ts is not None:
-            self.first = ts if self.first is None else self.first
-            self.now = ts
-
-    def value(self, counter: str) -> float:
-        now, first = self.now, self.first
+    def value(self, counter: str, now: float | None) -> float:
         if counter == "wall_clock_s":
-            return 0 if now is None or first is None else now - first
+            return 0 if now is None or self.first is None else now - self.first
         if counter == "requests_per_minute":
-            return 0 if now is None else sum(now - ts < 60 for ts in self.calls)  # noqa: PLR2004
+            last = max(self.calls, default=0.0)
+            return sum(ts > last - 60 for ts in self.calls)
         return self.spent[counter]
 
 
@@ -142,8 +141,10 @@ class Scope:
     laps: list[Past] = field(default_factory=list)
     marks: set[Any] = field(default_factory=set)
     values: list[Any] = field(default_factory=list)
-    carried: Finding | None = None
-    seen: list[tuple[str, str | None, int]] = field(default_factory=list)
+    told: list[Any] = field(default_factory=list)
+    waits: bool = False
+    carried: list[Finding] = field(default_factory=list)
+    seen: list[tuple[str, str | None]] = field(default_factory=list)
 
 
 def laps(items: Sequence[Any], period: int) -> int:
@@ -168,20 +169,19 @@ class LayerReference:
         self.accounts: dict[ScopeKey, Account] = {}
         self.parents: dict[ScopeKey, ScopeKey] = {}
         self.batches = 0
+        self.bill: list[Account] = []
 
     def observe(self, event: Event) -> list[Decision]:
         if isinstance(event, RunStart):
             if event.parent_thread_id is not None or event.parent_run_id is not None:
                 self.parents[event.scope] = ScopeKey(event.parent_thread_id, event.parent_run_id)
-            self.tick(event.scope, event.ts)
+            self.charged(event.scope, event.ts)
         elif isinstance(event, Batch):
             self.charge(event)
             return [self.decide(event)] if event.calls else []
         elif isinstance(event, Result):
-            self.tick(event.scope, event.ts)
             return self.result(event)
         elif isinstance(event, Witness):
-            self.tick(event.scope, event.ts)
             return self.witness(event)
         elif isinstance(event, Control) and event.action == "reset":
             everything = event.thread_id is None and event.run_id is None
@@ -200,19 +200,20 @@ class LayerReference:
             found.append(self.parents[found[-1]])
         return found
 
-    def account(self, key: ScopeKey) -> Account:
-        return self.accounts.setdefault(key, Account())
-
-    def tick(self, key: ScopeKey, ts: float | None) -> None:
+    def charged(self, key: ScopeKey, ts: float | None) -> list[Account]:
+        """The accounts that an event is charged to, nearest first."""
+        found = []
         for each in self.line(key):
-            self.account(each).tick(ts)
+            account = self.accounts.setdefault(each, Account())
+            account.first = ts if account.first is None else account.first
+            found.append(account)
+        return found
 
     def charge(self, batch: Batch) -> None:
         usage = batch.usage
         tokens = (0, 0) if usage is None else (usage.input_tokens or 0, usage.output_tokens or 0)
-        for key in self.line(batch.scope):
-            account = self.account(key)
-            account.tick(batch.ts)
+        self.bill = self.charged(batch.scope, batch.ts)
+        for account in self.bill:
             if batch.ts is not None:
                 account.calls.append(batch.ts)
             account.spent["iterations"] += bool(batch.calls)
@@ -224,16 +225,20 @@ class LayerReference:
             account.spent["cost_usd"] += 0 if usage is None else usage.cost_usd or 0
 
     def touch(self, key: ScopeKey) -> Scope:
-        for each in reversed(self.line(key)[1:]):
-            if each in self.scopes:
-                self.scopes[each] = self.scopes.pop(each)
+        ancestors = self.line(key)[1:] if self.policy.budget else []
+        self.recent(ancestors)
         scope = self.scopes.pop(key, None) or Scope()
         self.scopes[key] = scope
         while len(self.scopes) > self.policy.max_tracked_threads:
-            gone = next(iter(self.scopes))
-            del self.scopes[gone]
-            self.accounts.pop(gone, None)
+            del self.scopes[next(iter(self.scopes))]
+        self.recent(ancestors)
         return scope
+
+    def recent(self, ancestors: list[ScopeKey]) -> None:
+        """Ancestors are used as recently as their child, and stay when it goes."""
+        for each in ancestors:
+            if each in self.scopes:
+                self.scopes[each] = self.scopes.pop(each)
 
     # A batch.
 
@@ -255,11 +260,10 @@ class LayerReference:
             *self.identical(scope, past),
             *self.cycle(scope, past),
             *self.repeats(scope, past),
-            *self.budgets(batch.scope),
+            *self.budgets(batch.ts),
+            *reversed(scope.carried),
         ]
-        if scope.carried is not None:
-            findings.append(scope.carried)
-            scope.carried = None
+        scope.carried, scope.told, scope.waits = [], [], False
         return self.emit(batch.scope, batch.seq, past, findings, "batch")
 
     def emit(self, key: ScopeKey, seq: int, past: Past, findings: list[Finding], at: Any) -> Decision:
@@ -297,7 +301,7 @@ class LayerReference:
             return True
         position = scope.past.index(past)
         before = [i for i in range(position) if scope.past[i].hash == past.hash]
-        return not any(other.new for other in scope.past[before[-1] + 1 : position]) if before else True
+        return not any(other.new for other in scope.past[before[-1] + 1 if before else 0 : position])
 
     # Section 3.
 
@@ -376,9 +380,7 @@ class LayerReference:
             return
         scope.laps = [*scope.laps, past][-limits.max_period * largest :]
         for reading, pair in pairs.items():
-            members: list[Any] = [
-                each.hash if reading == "hash" else tuple(sorted(each.names)) for each in scope.laps
-            ]
+            members: list[Any] = [each.hash if reading == "hash" else tuple(sorted(each.names)) for each in scope.laps]
             found = [(laps(members, period), -period) for period in range(2, limits.max_period + 1)]
             n, period = max(found)
             period = -period
@@ -412,26 +414,19 @@ class LayerReference:
                 yield Finding(False, "repeat_in_batch", name, n, warn, mark=lambda: scope.marks.add(mark))
                 return
 
-    def budgets(self, key: ScopeKey) -> Iterable[Finding]:
-        for stops in (True, False):
-            for each in self.line(key):
-                account = self.account(each)
-                for counter in COUNTERS:
-                    budget = self.policy.budget.get(counter)
-                    if budget is None:
-                        continue
-                    value = account.value(counter)
-                    if stops and value >= budget.limit:
-                        yield Finding(True, "budget", None, value, budget.limit, counter)
-                        return
-                    warn = budget.warn * budget.limit
-                    if not stops and value >= warn and counter not in account.warned:
+    def budgets(self, now: float | None) -> Iterable[Finding]:
+        for counter in COUNTERS:
+            for account in self.bill:
+                budget, value = self.policy.budget.get(counter), account.value(counter, now)
+                if budget is not None and value >= budget.limit:
+                    yield Finding(True, "budget", None, value, budget.limit, counter)
+                warn = 0 if budget is None else budget.warn * budget.limit
+                if budget is not None and value >= warn and counter not in account.warned:
 
-                        def mark(account: Account = account, counter: str = counter) -> None:
-                            account.warned.add(counter)
+                    def mark(account: Account = account, counter: str = counter) -> None:
+                        account.warned.add(counter)
 
-                        yield Finding(False, "budget", None, value, warn, counter, mark=mark)
-                        return
+                    yield Finding(False, "budget", None, value, warn, counter, mark=mark)
 
     # Section 9, at results and witnesses.
 
@@ -445,16 +440,15 @@ class LayerReference:
                 break
         else:
             return []
-        tool = event.name or past.names[places[0]]
-        known = {(name, digest) for name, digest, number in scope.seen if number < past.number}
+        tool = past.names[places[0]]
         past.results[places[0]] = Brought(
             tool,
             event.digest,
             event.status == "error",
             self.normal(event.content),
-            (tool, event.digest) not in known,
+            (tool, event.digest) not in list(dict.fromkeys(reversed(scope.seen)))[:1000],
         )
-        scope.seen.append((tool, event.digest, past.number))
+        scope.seen.append((tool, event.digest))
         if not past.complete:
             return []
         scope.settled.append(past)
@@ -464,9 +458,7 @@ class LayerReference:
     def at_result(self, scope: Scope, event: Any, past: Past, findings: list[Finding]) -> list[Decision]:
         if not findings:
             return []
-        worst = min(findings, key=lambda finding: finding.rank)
-        if worst.stops:
-            scope.carried = worst
+        scope.carried += [finding for finding in findings if finding.stops]
         return [self.emit(event.scope, event.seq, past, findings, "result")]
 
     def error_streak(self, scope: Scope) -> Iterable[Finding]:
@@ -504,6 +496,8 @@ class LayerReference:
                 progress.append(not failed or failed != before)
                 before = failed or before
         else:
+            scope.waits = not scope.told
+            yield from self.judge(scope)
             return
         yield from self.stagnant(scope, progress)
 
@@ -518,25 +512,34 @@ class LayerReference:
         scope, name = self.scopes.get(event.scope), self.policy.stagnation.witness
         if scope is None or name not in event.values or name in ("results", "last_error"):
             return []
-        scope.values.append(event.values[name])
-        best, progress = scope.values[0], []
-        for before, now in pairwise(scope.values):
-            progress.append(self.moved(before, now, best))
-            best = max(best, now) if self.policy.stagnation.mode == "improves" else best
-        return self.at_result(scope, event, scope.past[-1], [*self.stagnant(scope, progress)])
+        scope.told = [event.values[name]]
+        if not scope.waits or not scope.past[-1].complete:
+            return []
+        scope.waits = False
+        return self.at_result(scope, event, scope.past[-1], [*self.judge(scope)])
 
-    def moved(self, before: Any, now: Any, best: Any) -> bool:
-        match self.policy.stagnation.mode:
-            case "changes":
-                return bool(now != before)
-            case "increases":
-                return bool(now > before)
-            case "decreases":
-                return bool(now < before)
-            case "shrinks":
-                return set(now) < set(before)
-            case "improves":
-                return bool(now > best)
+    def judge(self, scope: Scope) -> Iterable[Finding]:
+        """The iteration has its value, if one was told."""
+        if not scope.told:
+            return
+        scope.values.append(scope.told.pop())
+        last, progress = scope.values[0], []
+        for now in scope.values[1:]:
+            progress.append(self.moved(last, now))
+            if progress[-1] or self.policy.stagnation.mode != "improves":
+                last = now
+        yield from self.stagnant(scope, progress)
 
-
-__all__ = ["READING", "Call", "LayerReference"]
+    def moved(self, before: Any, now: Any) -> bool:
+        try:
+            match self.policy.stagnation.mode:
+                case "increases" | "improves":
+                    return bool(now > before)
+                case "decreases":
+                    return bool(now < before)
+                case "shrinks":
+                    return set(now) < set(before)
+                case _:
+                    return bool(now != before)
+        except TypeError:
+            return bool(now != before)
