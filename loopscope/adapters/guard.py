@@ -16,6 +16,7 @@ from loopscope.adapters.context import stamp
 from loopscope.adapters.loops import Loop, Outcome, Said, StopWord
 from loopscope.adapters.publisher import Publisher
 from loopscope.adapters.scope_id import NO_THREAD, Invocation, ScopeIds
+from loopscope.adapters.steering import Steered
 from loopscope.adapters.stop_reasons import StopReason, StopReasons
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
@@ -23,6 +24,7 @@ from loopscope.engine.events import Batch, Call, Graph
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.texts import stop_text
 from loopscope.recording.bus import bus
+from loopscope.recording.gate import JUDGE, Arrival, Ruling, gatehouse
 from loopscope.recording.preview import PREVIEW
 from loopscope.recording.redaction import Redactor
 from loopscope.recording.writer import Recorder
@@ -42,7 +44,7 @@ Shape: TypeAlias = Callable[[], tuple[str | None, Graph | None]]
 """The name and the graph of the agent whose hook is running, where they are known."""
 
 
-class Guard:
+class Guard(Steered):
     """One engine with one policy, for any number of runs, threads and agents.
 
     Args:
@@ -50,9 +52,13 @@ class Guard:
         recorder: where the events go, besides the process's observers.
         redactor: takes secrets out of what is published.
         shape: asked once per invocation that somebody watches.
+        name: what a person calls it.
     """
 
-    def __init__(self, policy: Policy, recorder: Recorder | None, redactor: Redactor, shape: Shape) -> None:
+    def __init__(
+        self, policy: Policy, recorder: Recorder | None, redactor: Redactor, shape: Shape, name: str = "guard"
+    ) -> None:
+        self.name = name
         self.policy = policy
         self.recorder = recorder
         self.detector = LoopDetector(policy, assume_delivery=False)
@@ -68,6 +74,7 @@ class Guard:
         if recorder is not None:
             # Behind the recorder's own, and so called before it.
             atexit.register(_tell_ends, weakref.ref(self))
+        gatehouse.register(self)
 
     def begin(self, runtime: Any) -> Loop:
         """An agent begins."""
@@ -77,6 +84,20 @@ class Guard:
         if self.full or bus.active:
             self._announce(loop)
         return loop
+
+    def arrival(
+        self, loop: Loop, calls: tuple[Call, ...], task_id: object, said: Said, heartbeat: Callable[[], object] | None
+    ) -> Arrival | None:
+        """The batch as it stands before a gate; None where it calls nothing, or was decided or ruled on already.
+
+        Whoever asks the gate puts its ruling into the loop, where `decide` finds it.
+        """
+        if not calls or loop.ruling is not None or (task_id == loop.last.task_id and type(task_id) is str):
+            return None
+        self.full = True
+        self._announce(loop)
+        shown = tuple(map(self._redactor.call, calls))
+        return Arrival(loop.key, shown, self, said.message_id, said.node, heartbeat)
 
     def decide(
         self, loop: Loop, calls: tuple[Call, ...], task_id: str | None, said: Callable[[M], Said], message: M
@@ -224,26 +245,40 @@ class Guard:
     def _decide_fully(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
         self.full = True
         self._announce(loop)
+        ruling, loop.ruling = loop.ruling or JUDGE, None
         calls = tuple(map(self._redactor.call, calls))
         said = said._replace(text=self._redactor.text(said.text, PREVIEW) if said.text else None)
         with bus.lock:
             loop.reported.clear()
             decision = self._publisher.batch(loop, calls, said)
             loop.stopped = None
-            text = None if decision is None else self._act(loop, decision, calls)
+            text = None if decision is None else self._rule(loop, decision, calls, ruling)
         self.settle(loop)
         return text
 
+    def _rule(self, loop: Loop, decision: Decision, calls: tuple[Call, ...], ruling: Ruling) -> str | None:
+        """As `_act`, unless somebody at the gate wanted it otherwise."""
+        if ruling.verdict == "judge":
+            return self._act(loop, decision, calls)
+        if ruling.verdict == "pass":
+            return None
+        self._note(loop, "cancelled")
+        return f"[FORCED STOP] The run was stopped by {ruling.by or 'an operator'}. The last calls were not made."
+
     def _act(self, loop: Loop, decision: Decision, calls: tuple[Call, ...]) -> str | None:
-        """The text that takes the place of the calls where they are rejected; the reason is kept for whoever asks."""
+        """The text that takes the place of the calls where the decision rejects them."""
         if decision.action != "hard_stop":
             return None
-        reason = loop.stopped = _REASONS.get(decision.layer or "", LOOP_CAPPED)
+        self._note(loop, _REASONS.get(decision.layer or "", LOOP_CAPPED))
+        return stop_text(decision, [call.name for call in calls if call.name])
+
+    def _note(self, loop: Loop, reason: StopWord) -> None:
+        """Keep the reason of a stop for whoever asks."""
+        loop.stopped = reason
         with bus.lock:
             self._reasons.put(loop.key.run_id, reason, loop.key.thread_id)
         if loop.parent is None or loop.context is not loop.parent.context:
             stamp(loop.context, "stop_reason", StopReason(reason, loop.key.run_id))
-        return stop_text(decision, [call.name for call in calls if call.name])
 
     def _bury(self, loop: Loop) -> None:
         """Tell the end of runs whose model call failed, once their thread has begun another one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, hook_config
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
@@ -25,6 +25,7 @@ from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.recording import preview
 from loopscope.recording.bus import bus
+from loopscope.recording.gate import Arrival, Gate, gatehouse
 from loopscope.recording.redaction import Redactor
 from loopscope.recording.writer import recorder_for
 
@@ -33,6 +34,14 @@ __all__ = ["LoopDetectionMiddleware"]
 _MODEL_NODE = "model"
 _TOOLS_NODE = "tools"
 """How `create_agent` names the nodes that call the model and the tools."""
+
+
+class _Held(NamedTuple):
+    """A batch that the gate may hold."""
+
+    gate: Gate
+    loop: Loop
+    arrival: Arrival
 
 
 class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -83,7 +92,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         whole = base.with_(**given) if given else base
         redactor = Redactor(redact, key_of=Identity(whole).key)
         recorder = None if record is None else recorder_for(record, policy=whole, enforced=True)
-        self._guard = Guard(whole, recorder, redactor, graph_shape.current)
+        self._guard = Guard(whole, recorder, redactor, graph_shape.current, self.name)
         self._find = self._guard.ids.find
         self._decide = self._guard.decide
 
@@ -132,13 +141,15 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
     @hook_config(can_jump_to=["end"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Account the model's newest message; without its calls where they go too far."""
+        if bus.active and (held := self._at_gate(state, runtime)) is not None:
+            held.loop.ruling = held.gate.admit(held.arrival)
         messages = state["messages"]
         message, behind = (messages[-1], ()) if messages and type(messages[-1]) is AIMessage else newest_ai(messages)
         if message is None:
             return None
         try:
             task_id = runtime.execution_info.task_id
-        except AttributeError:
+        except AttributeError:  # a runtime that is no LangGraph's
             task_id = None
         asked = message.tool_calls
         if len(asked) == 1:
@@ -157,7 +168,9 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """As `after_model`."""
+        """As `after_model`; where a batch is held, only its own task waits."""
+        if bus.active and (held := self._at_gate(state, runtime)) is not None:
+            held.loop.ruling = await held.gate.aadmit(held.arrival)
         return self.after_model(state, runtime)
 
     def wrap_model_call(
@@ -198,6 +211,18 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
     async def aafter_agent(self, state: Any, runtime: Any) -> None:
         """As `after_agent`."""
         self.after_agent(state, runtime)
+
+    def _at_gate(self, state: Any, runtime: Any) -> _Held | None:
+        """The batch that stands before the gate, where there is one that may hold it and that was not asked yet."""
+        gate = gatehouse.gate
+        message, _ = newest_ai(state["messages"])
+        if gate is None or not gate.armed or message is None:
+            return None
+        loop = self._find(runtime)
+        task_id = getattr(getattr(runtime, "execution_info", None), "task_id", None)
+        heartbeat = getattr(runtime, "heartbeat", None)
+        arrival = self._guard.arrival(loop, calls_of(message), task_id, _said(message), heartbeat)
+        return None if arrival is None else _Held(gate, loop, arrival)
 
     def _prepare(self, loop: Loop, request: ModelRequest[Any]) -> tuple[tuple[str, ...], ModelRequest[Any]]:
         guard = self._guard

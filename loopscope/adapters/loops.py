@@ -9,13 +9,14 @@ from loopscope.engine.events import Usage
 
 if TYPE_CHECKING:
     from loopscope.adapters.guard import Guard
+    from loopscope.recording.gate import Ruling
     from loopscope.recording.writer import Recorder
 
 __all__ = ["Loop", "Outcome", "Said", "StopWord"]
 
 
-StopWord: TypeAlias = Literal["loop_capped", "budget_capped", "stagnated"]
-"""Why a run was stopped."""
+StopWord: TypeAlias = Literal["loop_capped", "budget_capped", "stagnated", "cancelled"]
+"""Why a run was stopped; `cancelled` where a person did it."""
 
 
 class Said(NamedTuple):
@@ -44,7 +45,7 @@ class Outcome(NamedTuple):
 class Loop(Scope):
     """One agent loop within one invocation."""
 
-    __slots__ = ("announced", "children", "failure", "guard", "recorders", "reported", "stopped", "waiting")
+    __slots__ = ("announced", "children", "failure", "guard", "recorders", "reported", "ruling", "stopped", "waiting")
 
     def __init__(self, guard: Guard, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
         super().__init__(invocation, prefix, context, thread)
@@ -59,6 +60,8 @@ class Loop(Scope):
         """The error of its newest model call, which a retry further out may yet make good."""
         self.reported: set[str | None] = set()
         """The results since the newest AI message that were published."""
+        self.ruling: Ruling | None = None
+        """What the gate said of the batch that is decided next."""
         self.children: dict[str, Loop] = {}
         """The loops that it delegated to and that have not ended."""
         self.recorders: tuple[Recorder, ...] = ()

@@ -28,12 +28,13 @@ from loopscope.engine.events import (
     Warned,
 )
 from loopscope.recording.bus import bus
+from loopscope.recording.gate import gatehouse
 from loopscope.recording.preview import Preview
 from loopscope.recording.writer import Recorder
 
 __all__ = ["Ending", "Publisher"]
 
-Ending: TypeAlias = StopWord | Literal["completed", "error", "cancelled", "unknown"]
+Ending: TypeAlias = StopWord | Literal["completed", "error", "unknown"]
 """How an agent loop ended, as far as its hooks can tell."""
 
 
@@ -62,11 +63,13 @@ class Publisher:
                 graph=graph,
             ),
         )
-        policy = loop.guard.policy.to_dict()
-        around = [recorder.policy for recorder in loop.recorders]
-        around += [loop.parent.guard.policy.to_dict()] if isinstance(loop.parent, Loop) else []
-        if any(other != policy for other in around):
-            self._hand_out(loop, PolicySet(**_stamp(loop.key), policy=policy))
+        policy = self._detector.policy_of(loop.key)
+        told = PolicySet(**_stamp(loop.key), policy=policy.to_dict())
+        if bus.active and policy != gatehouse.base:
+            bus.publish(told)
+        for recorder in loop.recorders:
+            if recorder.policy != told.policy:
+                recorder.put(told)
 
     def batch(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> Decision | None:
         """An AI message; what the engine says of it."""

@@ -9,8 +9,15 @@ from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import DecisionMade, Event
 from loopscope.engine.policy import Policy
 from loopscope.recording.bus import bus
+from loopscope.recording.gate import gatehouse
 
 E = TypeVar("E")
+
+
+@pytest.fixture(autouse=True)
+def _no_engine_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first engine of each test is the one whose policy observers take for everybody's."""
+    monkeypatch.setattr(gatehouse, "base", None)
 
 
 @pytest.fixture

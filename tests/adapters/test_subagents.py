@@ -186,7 +186,7 @@ def test_a_copy_of_the_parents_context_is_no_run_id_of_its_own(events: list[Even
 
 def test_two_middlewares_with_policies_of_their_own(events: list[Event], of: Kinds) -> None:
     """Parent and child have different limits; the recording says so for the child's scope."""
-    strict, lax = LoopDetectionMiddleware(hard_limit=3), LoopDetectionMiddleware()
+    lax, strict = LoopDetectionMiddleware(), LoopDetectionMiddleware(hard_limit=3)
     inner = agent([turn(bash())], strict, name="inner")
     outer = agent([turn(("delegate", {"task": "x"})), DONE], lax, tools=[delegating(inner)])
     outer.invoke(ask(), on("t"))

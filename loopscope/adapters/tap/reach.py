@@ -1,0 +1,61 @@
+"""What callbacks are not told: the graph that begins, and the `Runtime` of a node.
+
+Both are locals of the frames that call the handler, a fixed few steps above it, and are looked at once per run of a
+graph. Where LangGraph changes that, nothing is found, and the tap does with what callbacks are told.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+from langgraph.pregel import Pregel
+
+__all__ = ["running_graph", "runtime_of", "told_runtime"]
+
+_STEPS = 6
+"""Frames between a callback and the code of LangGraph that it is for, with some to spare."""
+_RUNTIME = "__pregel_runtime"
+
+
+def running_graph(frame: FrameType | None) -> Pregel[Any, Any, Any, Any] | None:
+    """The graph whose run begins, where this frame is a callback for that; None for the beginning of anything else."""
+    for _ in range(_STEPS):
+        if frame is None:
+            return None
+        if frame.f_code is _STREAM or frame.f_code is _ASTREAM:
+            found = frame.f_locals.get("self")
+            return found if isinstance(found, Pregel) else None
+        frame = frame.f_back
+    return None
+
+
+def runtime_of(frame: FrameType | None, namespace: str) -> Any:
+    """The runtime of the node that begins in this checkpoint namespace, where this frame is a callback for that."""
+    for _ in range(_STEPS):
+        if frame is None:
+            return None
+        if "config" in frame.f_code.co_varnames:
+            config = frame.f_locals.get("config")
+            found = config.get("configurable", {}).get(_RUNTIME) if isinstance(config, dict) else None
+            if getattr(getattr(found, "execution_info", None), "checkpoint_ns", None) == namespace:
+                return found
+        frame = frame.f_back
+    return None
+
+
+def told_runtime(anchor: object, metadata: dict[str, Any]) -> Any:
+    """What stands for a runtime that cannot be reached: as much of it as callbacks are told.
+
+    Args:
+        anchor: one object for the whole invocation.
+        metadata: of a node.
+    """
+    info = SimpleNamespace(
+        checkpoint_ns=metadata.get("langgraph_checkpoint_ns", ""), thread_id=metadata.get("thread_id"), run_id=None
+    )
+    return SimpleNamespace(control=anchor, context=None, execution_info=info)
+
+
+_STREAM, _ASTREAM = Pregel.stream.__code__, Pregel.astream.__code__
