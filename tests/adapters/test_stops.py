@@ -206,3 +206,10 @@ def test_other_middlewares_still_see_the_message_that_was_stopped() -> None:
     last = Last()
     agent([turn(bash())], last, LoopDetectionMiddleware()).invoke(ask())
     assert last.seen == [True] * 4 + [False]
+
+
+def test_the_graph_has_the_documented_nodes() -> None:
+    """`before_agent` changes nothing and is a node all the same, so that checkpoints of other versions fit."""
+    graph = agent([DONE], LoopDetectionMiddleware())
+    own = {f"LoopDetectionMiddleware.{hook}" for hook in ("before_agent", "after_model", "after_agent")}
+    assert set(graph.get_graph().nodes) == {"__start__", "model", "tools", "__end__"} | own
