@@ -38,7 +38,10 @@ def policies(draw: st.DrawFn, *, eviction: bool = True, budgets: bool = True) ->
     """Small limits over all layers, each of which may be off or, where it cannot be, out of reach."""
     warn, hard = draw(limits()) if draw(st.booleans()) else (40, 40)
     often, too_often = draw(limits(9)) if draw(st.booleans()) else (90, 90)
-    own = {tool: Limits(*draw(limits(9))) for tool in draw(st.sets(st.sampled_from(TOOLS), max_size=1 if often < 90 else 0))}
+    own = {
+        tool: Limits(*draw(limits(9)))
+        for tool in draw(st.sets(st.sampled_from(TOOLS), max_size=1 if often < 90 else 0))
+    }
     witness = draw(st.sampled_from(["results", "last_error", "score", "todo", "mixed"]))
     mode: Any = draw(st.sampled_from(MODES))
     stagnation = draw(pairs())
@@ -87,7 +90,7 @@ USAGES = st.none() | st.builds(
 
 
 @st.composite
-def moves(draw: st.DrawFn) -> Move:
+def moves(draw: st.DrawFn, scopes: tuple[int, ...]) -> Move:
     """A turn; most have one call whose result comes at once."""
     size = draw(st.sampled_from([1, 1, 1, 2, 2, 3, 0]))
     usual, failed = draw(st.booleans()), draw(st.booleans())
@@ -99,7 +102,7 @@ def moves(draw: st.DrawFn) -> Move:
         comes = usual or draw(st.integers(0, 3)) > 0
         brings.append((draw(DIGESTS), failed if usual else draw(st.booleans())) if comes else None)
     return Move(
-        scope=draw(st.sampled_from([0, 0, 0, 1, 1, 2, 3])),
+        scope=draw(st.sampled_from(scopes)),
         calls=tuple(calls),
         brings=tuple(brings),
         late=0 if usual else draw(st.integers(0, 3)),
@@ -112,9 +115,12 @@ def moves(draw: st.DrawFn) -> Move:
 @st.composite
 def streams(draw: st.DrawFn) -> list[Event]:
     """A run that goes round among a few turns, with scopes that begin, end up under others, and are reset."""
-    pool = draw(st.lists(moves(), min_size=1, max_size=4))
+    scopes = draw(st.sampled_from([(0,), (0, 0, 1), (0, 0, 0, 1, 1, 2, 3)]))
+    pool = draw(st.lists(moves(scopes), min_size=1, max_size=4))
     turns = st.sampled_from(range(len(pool)))
-    phases = draw(st.lists(st.tuples(st.lists(turns, min_size=1, max_size=3), st.integers(1, 7)), min_size=1, max_size=6))
+    phases = draw(
+        st.lists(st.tuples(st.lists(turns, min_size=1, max_size=3), st.integers(1, 7)), min_size=1, max_size=6)
+    )
     order = [turn for block, times in phases for turn in block * times]
     resets = draw(st.sets(st.integers(5, 40), max_size=1)) if draw(st.booleans()) else set()
     stream = list(draw(starts()))
