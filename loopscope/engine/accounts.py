@@ -14,7 +14,7 @@ MINUTE = 60.0
 DEEPEST = 64
 """Ancestors that are charged: more than any real hand-off, and an end for parents that form a ring."""
 KEPT = 2 * DEEPEST
-"""Accounts, and parents, that are kept however few scopes are remembered: a whole line of hand-offs never outgrows them."""
+"""Accounts, and parents, that are kept however few scopes are remembered: no line of hand-offs outgrows them."""
 
 
 class Account:

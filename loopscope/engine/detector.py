@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -40,6 +41,7 @@ __all__ = ["Decision", "LoopDetector"]
 AWAITED = 50
 """Newest batches of a scope whose results may still come in, however small the windows are."""
 _NOTHING: tuple[Decision, ...] = ()
+_NOBODY = {"ts": None, "thread_id": None, "run_id": None}
 
 
 class _Compiled:
@@ -141,18 +143,33 @@ class LoopDetector:
         """Whether any layer of the policy in force looks at results."""
         return bool(self._compiled.keep) or any(own.keep for own in self._own.values())
 
-    def observe(self, event: Event) -> tuple[Decision, ...]:
-        """Account one event; the decisions that it brings, none for most kinds."""
+    def observe(self, event: Event | Mapping[str, Any]) -> tuple[Decision, ...]:
+        """Account one event; the decisions that it brings, none for most kinds.
+
+        Args:
+            event: a struct of `loopscope.engine.events`, or a recording's line as a mapping.
+
+        Raises:
+            ValueError: if a mapping is no event.
+            PolicyError: if a policy that is followed breaks a rule.
+        """
         if type(event) is Batch:
             calls = event.calls
             compiled = self._own.get(event.scope, self._compiled) if self._own else self._compiled
             if len(calls) == 1 and compiled.plain:
                 return (self.fold(event, compiled.identity.hash(calls), (calls[0].name or "",)),)
             return self._observe_batch(event, compiled)
+        if isinstance(event, Mapping):
+            return self.observe(msgspec.convert({**_NOBODY, **event}, Event))
         if isinstance(event, Result):
             return self._observe_result(event)
         if isinstance(event, Witness):
             return self._observe_witness(event)
+        self._take(event)
+        return _NOTHING
+
+    def _take(self, event: Event) -> None:
+        """What changes the state and decides nothing."""
         if isinstance(event, RunStart):
             self._observe_start(event)
         elif isinstance(event, Warned):
@@ -163,7 +180,6 @@ class LoopDetector:
             self._set_policy(event)
         elif isinstance(event, Header):
             self._segment(event)
-        return _NOTHING
 
     def _observe_batch(self, batch: Batch, compiled: _Compiled) -> tuple[Decision, ...]:
         calls = batch.calls
@@ -185,7 +201,7 @@ class LoopDetector:
         compiled = self._own.get(batch.scope, self._compiled) if self._own else self._compiled
         return compiled.identity.read(batch.calls)
 
-    def fold(
+    def fold(  # noqa: C901, PLR0912 - the hot path in one piece: a call costs as much as what it would hold
         self, batch: Batch, digest: str, names: tuple[str, ...], repeats: tuple[tuple[str, str, int], ...] = ()
     ) -> Decision:
         """Decide a batch whose hash is known, so that a replay need not read its arguments again.
@@ -239,7 +255,7 @@ class LoopDetector:
             found.action, found.layer, found.tool, found.count, found.threshold, "batch", found.counter or UNSET,
         )  # fmt: skip
 
-    def _facts(
+    def _facts(  # noqa: PLR0913, PLR0917 - all that a batch brings
         self,
         compiled: _Compiled,
         scope: ScopeState,

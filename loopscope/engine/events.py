@@ -146,6 +146,8 @@ class Result(_ScopeEvent, frozen=True, kw_only=True, tag="result", omit_defaults
     digest: str | None = None
     """First 16 hex digits of the SHA-256 of the whole text."""
     error_type: str | None = None
+    duration_s: float | None = None
+    """Seconds that the tool took, where it was seen to run."""
 
 
 class DecisionMade(_ScopeEvent, frozen=True, kw_only=True, tag="decision"):

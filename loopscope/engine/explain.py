@@ -246,7 +246,8 @@ def _effect(context: Context) -> str:
 def _nearest(context: Context, changes: Sequence[Change]) -> str:
     """The nearest settings, each with what it does to the rest of the scope."""
     if context.decision.layer == "budget":
-        return f"{limit_settings(context.decision, context.steps[context.index].policy)[0]} above what was spent would let it go on"
+        setting = limit_settings(context.decision, context.steps[context.index].policy)[0]
+        return f"{setting} above what was spent would let it go on"
     verb = {"hard_stop": "not stop", "warn": "not warn", "pass": "warn or stop"}[context.decision.action]
     if not changes:
         return f"no single setting would {verb} this batch"

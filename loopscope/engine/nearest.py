@@ -48,9 +48,9 @@ class Step(NamedTuple):
     """The scope had no state before this batch: it is new, was evicted, was reset, or a segment began."""
     repeats: tuple[tuple[str, str, int], ...] = ()
     after: tuple[Arrival | Witness, ...] = ()
-    """What came in between this batch and the scope's next one; nothing under a policy that does not look at results."""
+    """What came between this batch and the scope's next one; nothing under a policy that does not look at results."""
     over_budget: bool = False
-    """A budget of the scope or of an ancestor was spent, which other scopes may have done: no fold of one scope can tell."""
+    """A budget of the scope or of an ancestor was spent, maybe by other scopes: no fold of one scope can tell."""
 
 
 class Effect(Struct, frozen=True):
@@ -183,8 +183,10 @@ def _calls(steps: Sequence[Step], index: int, tool: str) -> int:
 
 
 def limit_settings(decision: Decision, policy: Policy) -> Sequence[str]:
-    """The policy's names of the limit that a warning or a stop reached: two where both readings of a cycle have the same."""
-    return [*_cycle_settings(decision, policy.cycle)] if decision.layer == "cycle" else [_limit_setting(decision, policy)]
+    """The policy's names of the limit that a verdict reached: two where both readings of a cycle have the same."""
+    if decision.layer == "cycle":
+        return [*_cycle_settings(decision, policy.cycle)]
+    return [_limit_setting(decision, policy)]
 
 
 def _cycle_settings(decision: Decision, cycle: Cycle) -> Iterator[str]:

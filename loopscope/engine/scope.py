@@ -169,7 +169,7 @@ class ScopeState:
     def settle(self, text: str, state: str) -> None:
         """Follow what became of a text: queued in its own words, delivered or dropped, or put back to the front.
 
-        A run tells its text when it queues it: one of another version of loopscope has other words for the same warning.
+        A run tells its text when it queues it: another version of loopscope has other words for the same warning.
         """
         if state == "queued":
             waiting = [record for record in self.warnings if record.state == "queued"]

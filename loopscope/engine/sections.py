@@ -1,7 +1,7 @@
 """The sections of a policy that bound a loop beyond repetition: cycles, error streaks, stagnation, budgets.
 
-Each is off until one of its limits is set; None for a limit means never. They are apart from the policy's own thresholds since
-those keep DeerFlow's names and defaults, and these are ours.
+Each is off until one of its limits is set; None for a limit means never. They are apart from the policy's own
+thresholds since those keep DeerFlow's names and defaults, and these are ours.
 """
 
 from __future__ import annotations

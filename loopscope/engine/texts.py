@@ -26,7 +26,7 @@ _FACTS: dict[str, Callable[[Decision | Finding, str], str]] = {
     "identical_call_set": lambda d, tools: (
         f"the same tool calls ({tools}) came {d.count} times with the same arguments"
     ),
-    "tool_frequency": lambda d, _: f"{d.tool} was called {d.count} times",
+    "tool_frequency": lambda d, _: f"the tool {d.tool} was called {d.count} times",
     "cycle": lambda d, tools: f"the last tool calls ({tools}) went round in the same circle {d.count} times",
     "error_streak": lambda d, tools: f"every call of the last {d.count} turns failed ({d.tool or tools})",
     "stagnation": lambda d, _: f"the last {d.count} turns brought no progress",
@@ -35,7 +35,7 @@ _FACTS: dict[str, Callable[[Decision | Finding, str], str]] = {
 }
 _ADVICE = {
     "identical_call_set": "The results will not change: try something else, or give your answer with what you have.",
-    "tool_frequency": "More calls of it are unlikely to help: use what you have, try another way, or say what is missing.",
+    "tool_frequency": "More calls of it are unlikely to help: use what you have, or try another way.",
     "cycle": "Going round again will not help: leave the circle, or give your answer with what you have.",
     "error_streak": "Read the last error and change the approach, or say what is missing and finish.",
     "stagnation": "Change the approach, or give your answer with what you have.",
@@ -56,4 +56,5 @@ def stop_text(decision: Decision, names: Sequence[str]) -> str:
     """What is appended to an AI message whose calls are removed."""
     fact = _FACTS[decision.layer or ""](decision, _tools(names))
     limit = f"(limit {_number(decision.threshold)})"
-    return f"[FORCED STOP] The run was stopped: {fact} {limit}. The last calls were not made; answer with what is known so far."
+    end = "The last calls were not made; answer with what is known so far."
+    return f"[FORCED STOP] The run was stopped: {fact} {limit}. {end}"

@@ -1,7 +1,7 @@
 """What the batches of a scope brought: the facts of their results, for the layers that do not stop what still moves on.
 
-Kept only under a policy that looks at results. Everything here is bounded: batches by the largest window, results by the newest
-thousand distinct ones.
+Kept only under a policy that looks at results. Everything here is bounded: batches by the largest window, results by
+the newest thousand distinct ones.
 """
 
 from __future__ import annotations
@@ -130,10 +130,7 @@ class Trail:
         """The trail as plain data."""
         return {
             "keep": self.keep,
-            "batches": [
-                (b.n, b.hash, b.hash_count, b.names, [o and list(o) for o in b.outcomes], list(b.fresh), b.previous, b.moved)
-                for b in self.batches.values()
-            ],
+            "batches": [_dump(brought) for brought in self.batches.values()],
             "open": self.open.dump(),
             "seen": list(self._seen),
             "last_of": list(self._last_of.items()),
@@ -154,6 +151,12 @@ class Trail:
         return trail
 
 
+def _dump(brought: Brought) -> tuple[Any, ...]:
+    outcomes = [outcome and list(outcome) for outcome in brought.outcomes]
+    of_batch = (brought.n, brought.hash, brought.hash_count, brought.names)
+    return (*of_batch, outcomes, list(brought.fresh), brought.previous, brought.moved)
+
+
 def outcome_of(result: Result, tool: str) -> Outcome:
     """What the layers see of a result; where no digest is known, its size and what is kept of its text stand for it."""
     failed = result.status == "error"
@@ -162,5 +165,5 @@ def outcome_of(result: Result, tool: str) -> Outcome:
 
 
 def normalised_error(text: str) -> str:
-    """An error text without what differs from one failure to the next: numbers, addresses, hashes, white space, case."""
+    """An error text without what differs from failure to failure: numbers, addresses, hashes, white space, case."""
     return _NUMBERS.sub("#", _SPACE.sub(" ", text[: 4 * ERROR_KEPT])).strip().lower()[:ERROR_KEPT]

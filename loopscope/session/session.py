@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import merge
 from typing import NamedTuple, Protocol
 
+import msgspec
+
+from loopscope.engine.breakpoints import Breakpoint, Moment, hits
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Event, Header, Result, ScopeKey, Usage
 from loopscope.engine.explain import Context, Explanation, explain
 from loopscope.engine.policy import Policy
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
-from loopscope.errors import UnreadableInputError
+from loopscope.errors import UnreadableInputError, UsageError
+from loopscope.export import to_json, to_python, to_toml, to_yaml
 from loopscope.graph import Topology, Visit, observe
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
@@ -113,6 +117,8 @@ class Session:
         self.cursor = 0
         """Number of the batch that is looked at; 0 while there is none."""
         self.lane: Lane | None = None
+        self.breakpoints: list[Breakpoint] = []
+        """Where `run_to_breakpoint` stops; change it as you like."""
         self._store = store
         self._origins = dict(origins or {})
         self._walker: tuple[int, LoopDetector] | None = None
@@ -215,6 +221,36 @@ class Session:
                 return True
         return False
 
+    def run_to_breakpoint(self, direction: int = 1) -> Breakpoint | None:
+        """Go to the next (-1: the previous) batch of the lane where a breakpoint holds; it, or None if none does.
+
+        A one-shot breakpoint that is hit is disabled.
+        """
+        numbers = self.batches
+        if direction > 0:
+            ahead = numbers[bisect_right(numbers, self.cursor) :]
+        else:
+            ahead = list(reversed(numbers[: bisect_left(numbers, self.cursor)]))
+        for number in ahead if self.breakpoints else ():
+            moment = self._moment(number)
+            for index, point in enumerate(self.breakpoints):
+                if hits(point, moment):
+                    self.cursor = number
+                    if point.one_shot:
+                        self.breakpoints[index] = msgspec.structs.replace(point, enabled=False)
+                    return point
+        return None
+
+    def _moment(self, number: int) -> Moment:
+        """A batch as breakpoints see it; its arguments are read only where one asks for them."""
+        row = self.row(number)
+        asks = any(point.kind == "argument" and point.enabled for point in self.breakpoints)
+        whole = self.batch(number) if asks else None
+        calls = whole.calls if whole is not None else ()
+        needs_state = any(point.kind in ("pending", "usage") and point.enabled for point in self.breakpoints)
+        scope = self.state_at(number).scope if needs_state else None
+        return Moment(row.decision, calls, row.names, scope, letter_name(row.letter))
+
     def first_stop(self) -> int | None:
         """The first batch that is stopped."""
         verdict = self.timeline.verdict
@@ -284,6 +320,12 @@ class Session:
         """The scopes of the recording as a tree, threads in the order of their first event."""
         alive = self._detector(self.cursor).scopes if self.cursor else {}
         return tree(self.timeline.scopes, alive, self.cursor)
+
+    @property
+    def scope(self) -> ScopeInfo | None:
+        """The scope of the batch at the cursor, as `scopes` has it; None while there is no batch."""
+        key = self.timeline.scope_of(self.cursor) if self.cursor else None
+        return next((info for info in self.scopes if info.key == key), None)
 
     @property
     def state(self) -> ScopeView:
@@ -375,6 +417,20 @@ class Session:
     def whatif(self, policy: Policy) -> Difference:
         """The run under another policy: decisions that differ, warnings and stops on each side, and what is certain."""
         return compare(self.timeline, policy, self)
+
+    def export(self, kind: str = "toml") -> str:
+        """The policy at the cursor as a file's text.
+
+        Args:
+            kind: `toml` for loopscope, `yaml` for DeerFlow's section, `json`, or `python` for a snippet.
+
+        Raises:
+            UsageError: if there is no such kind.
+        """
+        writers = {"toml": to_toml, "yaml": to_yaml, "json": to_json, "python": to_python}
+        if kind not in writers:
+            raise UsageError(f"export: there is no kind {kind!r}; there are {', '.join(writers)}")
+        return writers[kind](self.policy)
 
     def letters(self, key: ScopeKey) -> Callable[[str], str]:
         """The letters of one scope's hashes."""

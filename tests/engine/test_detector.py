@@ -355,3 +355,13 @@ def test_a_snapshot_keeps_policies_and_charges() -> None:
     assert other.policy_of(ScopeKey("t", "r")).hard_limit == 6
     assert other.spent(ScopeKey("quiet", None)).model_calls == 1
     assert other.snapshot() == detector.snapshot()
+
+
+def test_a_recordings_line_can_be_observed_as_it_is() -> None:
+    """A mapping is taken for the event that it describes; what is none is refused."""
+    detector = LoopDetector()
+    line = {"kind": "batch", "seq": 1, "calls": [{"id": "a", "name": "bash", "args": {"command": "ls"}}]}
+    (decision,) = detector.observe(line)
+    assert (decision.hash, decision.scope) == (LoopDetector().identify(same(1)).hash, ScopeKey(None, None))
+    with pytest.raises(ValueError, match="kind"):
+        detector.observe({"seq": 1})

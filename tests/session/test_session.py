@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loopscope.engine.breakpoints import parse
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import (
     Batch,
@@ -24,6 +25,7 @@ from loopscope.engine.events import (
     Warned,
 )
 from loopscope.engine.policy import Policy
+from loopscope.errors import UsageError
 from loopscope.session.letters import letter_name, letter_order
 from loopscope.session.session import Lane, Session
 from loopscope.session.timeline import SNAPSHOT_EVERY, Origin
@@ -391,3 +393,52 @@ def test_explanations_are_remembered_within_bounds() -> None:
     assert len(session._context(1).steps) == 299
     unknown = session.letters(ScopeKey("t", "r"))
     assert unknown("no hash of this run") == "no hash of this run"
+
+
+def test_running_to_breakpoints(looping: Session) -> None:
+    """Both ways over the lane; a one-shot one is disabled when it is hit; without any nothing moves."""
+    looping.seek(1)
+    assert looping.run_to_breakpoint() is None
+    looping.breakpoints = [parse("once hash A >= 4"), parse("stop")]
+    hit = looping.run_to_breakpoint()
+    assert hit is not None
+    assert (str(hit), looping.cursor) == ("hash A >= 4", 5)
+    assert not looping.breakpoints[0].enabled
+    assert str(looping.run_to_breakpoint()) == "stop"
+    assert looping.cursor == 6
+    looping.breakpoints = [parse("pending"), parse("argument cat")]
+    assert str(looping.run_to_breakpoint(-1)) == "argument cat"
+    assert looping.cursor == 4
+    assert str(looping.run_to_breakpoint(-1)) == "pending"
+    assert looping.cursor == 3
+    assert looping.run_to_breakpoint(-1) is None
+    assert looping.cursor == 3
+
+
+def test_arguments_that_are_gone_match_nothing() -> None:
+    """A line that cannot be read again has no arguments to search."""
+    session = session_of([same(1), same(2)])
+    session._store.events[:] = [None, None]  # type: ignore[attr-defined]
+    session.seek(1)
+    session.breakpoints = [parse("argument ls")]
+    assert session.run_to_breakpoint() is None
+
+
+def test_the_scope_at_the_cursor(crowd: Session) -> None:
+    """As the tree has it."""
+    assert session_of([]).scope is None
+    crowd.seek(2)
+    assert crowd.scope is not None
+    assert (crowd.scope.key.run_id, crowd.scope.depth) == ("sub1", 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("toml", "hard_limit = 5"), ("yaml", "hard_limit: 5"), ("json", '"hard_limit": 5'), ("python", "Policy.parse(")],
+)
+def test_the_policy_can_be_exported(looping: Session, kind: str, text: str) -> None:
+    """As a file's text, in each form; an unknown form is refused with those that there are."""
+    looping.seek(1)
+    assert text in looping.export(kind)
+    with pytest.raises(UsageError, match="there are toml, yaml, json, python"):
+        looping.export("xml")

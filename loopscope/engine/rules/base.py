@@ -1,8 +1,9 @@
 """What a rule is: the facts it sees, the finding it gives, and how its state is kept and saved.
 
-A layer is one file here. It keeps state of its own per scope, accounts every batch (and, some, every result), and says what it found. Which
-finding becomes the decision is the detector's business alone: rules are asked in the order of severity, and a stop of
-an earlier one is told to the later ones, which may care (`tool_frequency` does not account such a batch).
+A layer is one file here. It keeps state of its own per scope, accounts every batch (and, some, every result), and says
+what it found. Which finding becomes the decision is the detector's business alone: rules are asked in the order of
+severity, and a stop of an earlier one is told to the later ones, which may care (`tool_frequency` does not account such
+a batch).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Layer `budget`: what a scope, with all that it handed on, may spend.
 
-The outer bound of a loop: it holds whatever the loop looks like. A batch is looked at in its own account and in those of
-its ancestors; the first counter that is used up stops it.
+The outer bound of a loop: it holds whatever the loop looks like. A batch is looked at in its own account and in those
+of its ancestors; the first counter that is used up stops it.
 """
 
 from __future__ import annotations

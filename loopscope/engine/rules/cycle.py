@@ -1,7 +1,7 @@
 """Layer `cycle`: whole laps of a block of batches, by their hashes or by their tools' names.
 
-Catches what the first two layers cannot: alternation, whose parts each stay below their limits (deer-flow issue 2569 and
-pull request 2590; gemini-cli pull request 28429 counts laps of blocks in the same way).
+Catches what the first two layers cannot: alternation, whose parts each stay below their limits (deer-flow issue 2569
+and pull request 2590; gemini-cli pull request 28429 counts laps of blocks in the same way).
 """
 
 from __future__ import annotations

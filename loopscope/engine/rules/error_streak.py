@@ -1,7 +1,7 @@
 """Layer `error_streak`: batches in a row in which every call failed.
 
-Decided when the last result of a batch is in, since only then it is known to have failed; parallel calls of one failed batch are
-one failure (Cline's and hermes-agent's failure counters count them so).
+Decided when the last result of a batch is in, since only then it is known to have failed; parallel calls of one failed
+batch are one failure (Cline's and hermes-agent's failure counters count them so).
 """
 
 from __future__ import annotations

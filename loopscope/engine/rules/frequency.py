@@ -31,7 +31,9 @@ class ToolFrequency:
     def new_state(self) -> Window:
         return Window()
 
-    def account(self, state: Window, facts: Facts, stop: Finding | None) -> Finding | None:
+    def account(  # noqa: C901 - the hot path in one piece: a call costs as much as what it would hold
+        self, state: Window, facts: Facts, stop: Finding | None
+    ) -> Finding | None:
         if stop is not None:
             return None
         candidate: Finding | None = None

@@ -6,6 +6,7 @@ the hash has left the window, so a loop that comes back warns again.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from loopscope.engine.policy import Policy
@@ -53,7 +54,7 @@ class IdenticalCallSet:
         trail, size = facts.trail, len(state.items)
         if trail is None:
             return True
-        newest = [brought for brought in reversed(trail.batches.values())][:size]
+        newest = islice(reversed(trail.batches.values()), size)
         stale = sum(brought.stale for brought in newest if brought.hash == facts.hash)
         return stale + 1 >= self._hard
 

@@ -1,6 +1,7 @@
 """Layer `repeat_in_batch`: one call several times in one batch. It warns and never stops.
 
-A model that asks for the same thing three times at once has lost count (opencode issue 47759); running it again is waste, not danger.
+A model that asks for the same thing three times at once has lost count (opencode issue 47759); running it again is
+waste, not danger.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Layer `stagnation`: iterations in a row in which a witness shows no progress.
 
-A witness is a value that code compares, never a model. Two are built in, what the batch's results were and what its failures
-said; others come from the program as `witness` events. Decided when an iteration's results and its value are in.
+A witness is a value that code compares, never a model. Two are built in, what the batch's results were and what its
+failures said; others come from the program as `witness` events. Decided when an iteration's results and its value are
+in.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class StagnationRule:
 
 
 def progressed(mode: str, before: Any, now: Any) -> bool:
-    """Whether a value shows progress; values that cannot be compared do, if they differ: no run is stopped for a type."""
+    """Whether a value shows progress; one that cannot be compared does, if it differs: no run is stopped for a type."""
     try:
         if mode in ("increases", "improves"):
             return bool(now > before)
