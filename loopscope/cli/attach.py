@@ -18,7 +18,7 @@ __all__ = ["command"]
 @click.option("--theme", metavar="NAME", help="dark (the default), light, or the name of a Textual theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 @click.option("--no-color", is_flag=True, envvar="LOOPSCOPE_NO_COLOR", help="Draw in greys, as with NO_COLOR.")
-def command(  # noqa: PLR0913 - one parameter an option
+def command(
     target: str,
     policy: str | None,
     sets: tuple[str, ...],

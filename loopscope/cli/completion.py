@@ -6,6 +6,25 @@ import click
 
 __all__ = ["command"]
 
+_BASH = """\
+%(complete_func)s() {
+    local line="${COMP_LINE:0:$COMP_POINT}" words current before type value
+    IFS=$' \\t' read -ra words <<< "$line"
+    [[ "$line" == *[[:space:]] ]] && words+=("")
+    current="${words[${#words[@]}-1]}"
+    # bash breaks words at colons, as in sample:NAME, and replaces only what is behind the last one.
+    [[ "$current" == *:* && "$COMP_WORDBREAKS" == *:* ]] && before="${current%%:*}:"
+    while IFS=',' read -r type value; do
+        case "$type" in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$before"}") ;;
+        esac
+    done < <(COMP_WORDS="$line" COMP_CWORD=$((${#words[@]} - 1)) %(complete_var)s=bash_complete "$1")
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -21,6 +40,9 @@ def command(shell: str) -> None:
 
     from loopscope.cli import cli
 
-    completion = get_completion_class(shell)
-    assert completion is not None  # noqa: S101 - the choice above holds what click knows
-    click.echo(completion(cli, {}, "loopscope", "_LOOPSCOPE_COMPLETE").source())
+    known = get_completion_class(shell)
+    assert known is not None  # noqa: S101 - the choice above holds what click knows
+    completion = known(cli, {}, "loopscope", "_LOOPSCOPE_COMPLETE")
+    if shell == "bash":
+        completion.source_template = _BASH  # type: ignore[misc]
+    click.echo(completion.source())

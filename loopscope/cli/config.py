@@ -109,7 +109,7 @@ def _project_file() -> str:
 @click.option("--format", "language", type=click.Choice(["toml", "yaml", "json", "python"]), default="toml")
 @click.option("-o", "--output", metavar="FILE", help="Write to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
-def export(  # noqa: PLR0913 - one parameter an option
+def export(
     target: str | None, policy: str | None, sets: tuple[str, ...], language: str, output: str | None, *, force: bool
 ) -> None:
     """Print the limits in force as a policy file, or as the lines of a program.

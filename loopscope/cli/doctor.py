@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 from importlib import metadata
@@ -44,7 +45,7 @@ def command(*, clean: bool, as_json: bool) -> None:
             json.dumps({"removed": removed}) if as_json else "\n".join(map(inert, removed)) or "nothing to remove"
         )
         return
-    report = {"versions": _versions(), "terminal": _terminal(), "paths": _paths()}
+    report = {"versions": _versions(), "extras": _extras(), "terminal": _terminal(), "paths": _paths()}
     if as_json:
         click.echo(json.dumps(report))
         return
@@ -58,12 +59,29 @@ def _versions() -> dict[str, str]:
     from loopscope import __version__
 
     versions = {"loopscope": __version__, "python": f"{platform.python_version()} on {platform.platform(terse=True)}"}
-    for name in _PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            versions[name] = "not installed"
-    return versions
+    return versions | {name: _version(name) or "not installed" for name in _PACKAGES}
+
+
+def _extras() -> dict[str, str]:
+    """What each optional part of loopscope lacks, as far as its installation tells."""
+    try:
+        requirements = metadata.requires("loopscope") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    missing: dict[str, list[str]] = {}
+    for requirement in requirements:
+        name, _, extra = requirement.partition("extra == ")
+        if extra:
+            package = re.split(r"[^\w.-]", name, maxsplit=1)[0]
+            missing.setdefault(extra.strip("\"') "), []).extend([] if _version(package) else [package])
+    return {extra: f"lacks {', '.join(names)}" if names else "installed" for extra, names in missing.items()}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _terminal() -> dict[str, str]:

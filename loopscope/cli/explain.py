@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
+from loopscope.cli.options import batch_at, channel_option, json_option, policy_choice, policy_options, target_argument
 from loopscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = ["command"]
 @policy_options
 @channel_option
 @json_option("Print one JSON object: batch, verdict, lines and the decision.")
-def command(  # noqa: PLR0913 - one parameter an option
+def command(
     target: str, at: int | None, policy: str | None, sets: tuple[str, ...], channel: str | None, *, as_json: bool
 ) -> None:
     """Say why a batch of TARGET (a recording, a checkpoint file, sample:NAME, or - for stdin) got its verdict.
@@ -59,6 +59,4 @@ def _batch(session: Session, at: int | None) -> int:
     if at is None:
         notable = session.timeline.notable
         return session.first_stop() or (notable[0] if notable else len(session))
-    if not 1 <= at <= len(session):
-        raise UsageError(f"--at {at}: {session.source} has batches 1 to {len(session)}")
-    return at
+    return batch_at(session, at)

@@ -31,7 +31,7 @@ _FINDINGS = 1
 )
 @channel_option
 @click.option("--verify", is_flag=True, help="Compare with the recorded decisions; exit with 5 if one differs.")
-def command(  # noqa: PLR0913 - one parameter an option
+def command(
     targets: tuple[str, ...],
     policy: str | None,
     sets: tuple[str, ...],

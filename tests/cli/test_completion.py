@@ -13,6 +13,7 @@ import pytest
 from tests.cli.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")])}
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -23,33 +24,46 @@ def test_the_script_calls_us_back(cli: Cli, shell: str) -> None:
     assert f"_LOOPSCOPE_COMPLETE={shell}_complete" in outcome.out
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash to check the script's syntax")
-def test_bash_takes_the_script(cli: Cli) -> None:
-    """It is evaluated by a real shell."""
-    script = cli("completion", "bash").out
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to complete in")
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("line", "expected"),
     [
-        ("loopscope re", "plain,replay"),
-        ("loopscope replay --fail-on ", "plain,warn"),
-        ("loopscope attach sample:sql", "plain,sample:sql"),
+        ("loopscope repl", ["replay"]),
+        ("loopscope replay --fail-on ", ["warn", "stop"]),
+        ("loopscope replay x --ver", ["--verify"]),
+        ("loopscope attach sample:sql-r", ["sql-retry-storm"]),
+        ("loopscope attach samp", None),
+        ("loopscope config ", ["show", "check", "export", "init"]),
     ],
 )
-def test_verbs_options_and_samples_are_completed(words: str, expected: str) -> None:
-    """As the shell would ask."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")]),
-        "_LOOPSCOPE_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
+def test_bash_completes(cli: Cli, tmp_path: Path, line: str, expected: list[str] | None) -> None:
+    """A real bash, with words broken at colons as it does when a person types."""
+    program = tmp_path / "loopscope"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m loopscope "$@"\n')
+    program.chmod(0o755)
+    asked = f"COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}; COMPREPLY=(); compopt() {{ :; }}"
+    complete = f'_loopscope_completion "{program}"\nprintf "%s\\n" "${{COMPREPLY[@]}}"'
+    script = "\n".join([cli("completion", "bash").out, asked, complete])
     done = subprocess.run(
-        [sys.executable, "-m", "loopscope"], env=environment, capture_output=True, text=True, check=False
+        ["bash", "-c", script], env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True
     )
-    assert done.returncode == 0
-    assert expected in done.stdout
+    found = done.stdout.split()
+    if expected is None:
+        assert all(name.startswith("sample:") for name in found)
+        assert "sample:sql-retry-storm" in found
+    else:
+        assert sorted(found) == sorted(expected)
+    assert done.stderr == ""
+
+
+def test_files_are_left_to_the_shell() -> None:
+    """A target that is no sample is a file."""
+    asked = {"_LOOPSCOPE_COMPLETE": "bash_complete", "COMP_WORDS": "loopscope replay run", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [sys.executable, "-m", "loopscope"],
+        env=os.environ | ENVIRONMENT | asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "file,run\n")
