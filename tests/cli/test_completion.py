@@ -43,7 +43,7 @@ def test_bash_completes(cli: Cli, tmp_path: Path, line: str, expected: list[str]
     program.chmod(0o755)
     asked = f"COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}; COMPREPLY=(); compopt() {{ :; }}"
     complete = f'_loopscope_completion "{program}"\nprintf "%s\\n" "${{COMPREPLY[@]}}"'
-    script = "\n".join([cli("completion", "bash").out, asked, complete])
+    script = f"{cli('completion', 'bash').out}\n{asked}\n{complete}"
     done = subprocess.run(
         ["bash", "-c", script], env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True
     )
