@@ -146,7 +146,7 @@ class Link:
         self._intake.put(event)
 
     def _newcomer(self, engine: Steerable) -> None:
-        self._hub.steering.adopt(engine)
+        self._hub.newcomer(engine)
 
     def _tell(self, told: Held | Released) -> None:
         self._intake.urge(told)

@@ -27,7 +27,7 @@ from loopscope.link.verbs import CONTROL, Attach, Controls, arguments
 from loopscope.link.wire import EngineInfo, Hello, Request, Summary, Welcome, encode, negotiate
 from loopscope.recording.bus import bus
 from loopscope.recording.feed import Held, Released, Snapshotted, Status
-from loopscope.recording.gate import gatehouse
+from loopscope.recording.gate import Steerable, gatehouse
 from loopscope.recording.inert import inert
 from loopscope.recording.plain import plain
 
@@ -127,6 +127,16 @@ class Hub:
             self._status_due = True
             self._intake.urge(self._tell_status)
 
+    def newcomer(self, engine: Steerable) -> None:
+        """An engine was made while we listen: where it is the only one, what holds for it holds for all.
+
+        Called on any thread, with the lock of the bus held.
+        """
+        if gatehouse.engines() == [engine]:
+            self.steering.adopt(engine)
+            assume = engine.detector.assume_delivery
+            self._intake.urge(lambda: self._assume_delivery(assume=assume))
+
     def allow_control(self) -> None:
         """Let viewers that come from now on steer, where they ask for it."""
         self.entry = msgspec.structs.replace(self.entry, control=True)
@@ -192,6 +202,10 @@ class Hub:
             self.steering.resume(None, f"{viewer.client} is here")
         return {"seq": self._seq, "resumed": since is not None and not start.lines}
 
+    def _assume_delivery(self, *, assume: bool) -> None:
+        if self._shadow.assume_delivery(assume=assume):
+            self._open(broken=True)
+
     def _look_around(self) -> None:
         """While somebody is attached, events are sent as they come."""
         self._intake.eager = any(viewer.position is not None for viewer in self.viewers.values())
@@ -220,12 +234,14 @@ class Hub:
         """The program was faster than this thread for too long: what the engines know now replaces what was lost."""
         with bus.lock:
             rest = self._intake.take()
+            newest = bus.next_seq()
             engines = gatehouse.engines()
             state = merged(engines, gatehouse.base) if engines else None
         for item in rest:
             self._take_in(item)
         if state is not None:
             self._shadow.replace(state)
+        self._seq = newest
         self._gap(lost)
 
     def _gap(self, lost: int) -> None:

@@ -46,8 +46,8 @@ class Intake:
         queue = self._queue
         if len(queue) >= _MOST:
             self.lost += 1
-            return
-        queue.append(item)
+        else:
+            queue.append(item)
         if not self._awake and (self.eager or len(queue) >= _LAZY):
             self._awake = True
             self._wake()

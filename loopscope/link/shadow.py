@@ -51,10 +51,12 @@ class Shadow:
         """Take over another state, since events were lost."""
         self._detector.restore(state)
 
-    def trusts_deliveries(self) -> None:
-        """An engine that tells of every delivery joined before there was anything to assume."""
-        if not self._detector.batches:
-            self._detector.assume_delivery = False
+    def assume_delivery(self, *, assume: bool) -> bool:
+        """Take deliveries as the first engine does, where there were none before it. Whether that changes anything."""
+        if self._detector.batches or self._detector.assume_delivery == assume:
+            return False
+        self._detector.assume_delivery = assume
+        return True
 
     def snapshot(self) -> Snapshot:
         """The state now."""

@@ -142,10 +142,9 @@ class Steering:
         return [InForce(each.name, policy.to_dict()) for each, policy in zip(chosen, policies, strict=True)]
 
     def adopt(self, engine: Steerable) -> None:
-        """An engine was made while we listen: where it is the first one, its policy is everybody's."""
-        if gatehouse.engines() == [engine]:
-            gatehouse.base = engine.policy
-            bus.publish(_policy_set(None, engine.policy))
+        """Make the policy of this engine everybody's. Wants the lock of the bus held."""
+        gatehouse.base = engine.policy
+        bus.publish(_policy_set(None, engine.policy))
 
     def let_go(self, by: str) -> None:
         """Hold nothing and nobody any more, since nobody is there to release it."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, cast, get_args
 
 import msgspec
@@ -34,6 +36,10 @@ from loopscope.recording.feed import Message, Snapshotted
 from loopscope.recording.gate import JUDGE, Arrival, Recording, Ruling, gatehouse
 
 SCOPE = ScopeKey("t", "r")
+FREE = Policy(
+    warn_threshold=10**6, hard_limit=10**6, tool_freq_warn=10**6, tool_freq_hard_limit=10**6, max_tracked_threads=200
+)
+"""Limits that nothing reaches."""
 LS = ("bash", {"command": "ls"})
 
 
@@ -201,6 +207,25 @@ def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.002)
+
+
+async def auntil(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait in a task for something that others do."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        await asyncio.sleep(0)
+
+
+def consume(messages: Iterable[Message], take: Callable[[Message], object]) -> None:
+    """Give each message to `take`, until there are no more."""
+    for message in messages:
+        take(message)
+
+
+def descriptors() -> int:
+    """Open file descriptors of this process."""
+    return len(list(Path("/dev/fd").iterdir()))
 
 
 @contextlib.contextmanager
