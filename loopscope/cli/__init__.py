@@ -27,6 +27,7 @@ VERBS = {
     "explain": "Say why a batch was warned, stopped or passed.",
     "whatif": "Show what a run would have met under other limits.",
     "import": "Write a checkpoint file, or any recording, as a recording.",
+    "export": "Write a run as a web page or a picture.",
     "samples": "List the recorded runs that come with loopscope.",
     "config": "Show, check, export or begin a policy file.",
     "doctor": "Show versions, terminal and folders; clean up.",

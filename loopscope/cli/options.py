@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from loopscope.errors import UsageError
+
 if TYPE_CHECKING:
+    from loopscope.session.session import Session
     from loopscope.settings import Choice
 
-__all__ = ["channel_option", "json_option", "policy_choice", "policy_options", "target_argument"]
+__all__ = ["batch_at", "channel_option", "json_option", "policy_choice", "policy_options", "target_argument"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -30,6 +33,18 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     names = [f"sample:{sample.name}" for sample in samples()]
     found = [name for name in names if incomplete and name.startswith(incomplete)]
     return [CompletionItem(name) for name in found] or [CompletionItem(incomplete, type="file")]
+
+
+def batch_at(session: Session, at: int) -> int:
+    """The batch that `--at` names.
+
+    Raises:
+        UsageError: if there is no such batch.
+    """
+    if not 1 <= at <= len(session):
+        known = f"batches 1 to {len(session)}" if len(session) else "no batch with tool calls"
+        raise UsageError(f"--at {at}: {session.source} has {known}")
+    return at
 
 
 def channel_option(function: _Function) -> _Function:
