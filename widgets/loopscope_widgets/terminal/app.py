@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from textual.app import App, SystemCommand
+from textual.events import Event, Key
 from textual.screen import Screen
 
 from loopscope.errors import UsageError
@@ -59,6 +60,16 @@ class LoopscopeApp(App[None]):
         """Tell when the first picture is drawn."""
         if self.when_drawn is not None:
             self.call_after_refresh(self.when_drawn)
+
+    async def on_event(self, event: Event) -> None:
+        """A key that was typed while a window was opening belongs to the window: one types `:20` in one go."""
+        debug = self.screen_stack[0] if self.screen_stack else None
+        if isinstance(event, Key) and isinstance(debug, DebugScreen) and event in debug.passed:
+            debug.passed.discard(event)
+            if self.screen is not debug:
+                self.post_message(Key(event.key, event.character))
+                return
+        await super().on_event(event)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""

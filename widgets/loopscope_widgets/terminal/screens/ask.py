@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
@@ -35,6 +36,18 @@ class GoTo(ModalScreen[Target | None]):
     def on_mount(self) -> None:
         """The border tells what this is."""
         self.query_one("#ask").border_title = safe_title(self, "Go to")
+
+    def on_key(self, event: Key) -> None:
+        """Take keys that come before the line has the focus: one types `:20` and enter in one go."""
+        line = self.query_one(Input)
+        if event.is_printable and event.character is not None:
+            line.insert_text_at_cursor(event.character)
+        elif event.key == "enter":
+            self.target = resolve(self.session, line.value)
+            self.on_input_submitted()
+        else:
+            return
+        event.stop()
 
     def _says(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line
         asked = self.query_one(Input).value.strip()

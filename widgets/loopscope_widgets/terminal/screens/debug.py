@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from weakref import WeakSet
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.events import DescendantFocus
+from textual.events import DescendantFocus, Key
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
@@ -64,6 +65,8 @@ class DebugScreen(Screen[None]):
         self.panes: tuple[LinePane, ...] = (ScopesPane(session), DetectPane(session), self.inspect)
         self.tabs = Tabs(self.panes)
         self._mark_shown(_FIRST)
+        self.passed: WeakSet[Key] = WeakSet()
+        """Keys that were pressed while this screen was in front."""
         self._searching = False
         self._rest: Timer | None = None
 
@@ -194,10 +197,15 @@ class DebugScreen(Screen[None]):
         """All keys and glyphs."""
         self.app.push_screen(Reader("Keys", help_lines))
 
+    def on_key(self, event: Key) -> None:
+        """Keys that went through here; the app looks again at those that find a window open when their turn comes."""
+        self.passed.add(event)
+
     def show_pane(self, number: int) -> None:
         """Focus a pane; on a narrow screen, or zoomed, it is the one that is shown."""
         self._mark_shown(number)
-        self.panes[number - 1].focus()
+        # At once, where `focus` waits: the next key may be there already.
+        self.set_focus(self.panes[number - 1])
         self.tabs.show()
 
     def _mark_shown(self, number: int) -> None:
