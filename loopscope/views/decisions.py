@@ -1,0 +1,170 @@
+"""Decisions: the log of warnings and stops, a row each, made only where it is visible; a filter leaves what it matches.
+
+A run of a hundred thousand batches may have as many rows, so the log is numbers until somebody looks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from loopscope.engine.events import Warned
+from loopscope.recording.inert import inert
+from loopscope.session.letters import letter_name
+from loopscope.session.session import Row, Session
+from loopscope.views.glyphs import GLYPH, STYLE
+from loopscope.views.model import Line, Span, crop, fit, marked
+from loopscope.views.topbar import elapsed, scope_name
+from loopscope.views.words import clock
+
+__all__ = ["Entry", "Log", "entry", "heading"]
+
+_WORDS = {"warn": "WARN", "stop": "STOP"}
+_NUMBER, _TIME, _SCOPE, _RULE, _SUBJECT, _COUNT, _DECISION = 7, 11, 16, 18, 18, 8, 7
+_ROOMY = 110
+"""Columns from which on time and scope have columns of their own."""
+
+
+class Entry(NamedTuple):
+    """One warning or stop."""
+
+    number: int
+    time: str
+    scope: str
+    rule: str
+    subject: str
+    counted: str
+    state: str
+    """`warn` or `stop`."""
+    effect: str
+
+
+class Log:
+    """The warnings and stops of the session's lane that a filter leaves.
+
+    Args:
+        session: followed; `update` looks at it anew.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._seen: tuple[object, int, int, str] | None = None
+        self._numbers: Sequence[int] = ()
+        self.filter = ""
+        """Words that a row must all have, in any of its columns and in any case."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Numbers of the batches that have a row, in order."""
+        session = self._session
+        notable = session.timeline.notable
+        seen = (session.lane, len(session), len(notable), self.filter)
+        if seen != self._seen:
+            self._seen = seen
+            self._numbers = self._find()
+        return self._numbers
+
+    def _find(self) -> Sequence[int]:
+        session = self._session
+        batches = session.batches
+        notable = session.timeline.notable
+        inside = notable if isinstance(batches, range) else sorted(set(notable).intersection(batches))
+        words = self.filter.casefold().split()
+        if not words:
+            return inside
+        return [number for number in inside if _matches(entry(session, number), words)]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def place(self, number: int) -> int:
+        """The row of a batch, or of the newest decision before it; -1 where all come later."""
+        return bisect_right(self.numbers, number) - 1
+
+    def match(self, number: int, direction: int) -> int | None:
+        """The next (or, with -1, the previous) batch with a row; None where there is none."""
+        numbers = self.numbers
+        at = bisect_right(numbers, number) if direction > 0 else bisect_left(numbers, number) - 1
+        return numbers[at] if 0 <= at < len(numbers) else None
+
+    def lines(self, first: int, count: int, width: int) -> list[Line]:
+        """Rows `first` up to `first + count`; the one of the batch at the cursor is marked."""
+        numbers = self.numbers[max(0, first) : max(0, first) + count]
+        return [_line(entry(self._session, n), width, cursor=n == self._session.cursor) for n in numbers]
+
+
+def heading(width: int) -> Line:
+    """The names of the columns."""
+    titles = Entry(0, "time", "scope", "rule", "subject", "count", "", "effect")
+    cells = _cells(titles, width)
+    return crop((Span(fit("#", _NUMBER, right=True) + "   ", "dim"), *(Span(cell, "dim") for cell in cells)), width)
+
+
+def entry(session: Session, number: int) -> Entry:
+    """One row, as text."""
+    row = session.row(number)
+    decision = row.decision
+    seconds = elapsed(session, number)
+    subject = decision.counter or decision.tool if decision.layer != "identical_call_set" else letter_name(row.letter)
+    return Entry(
+        number=number,
+        time="" if seconds is None else clock(seconds),
+        scope=scope_name(*row.scope),
+        rule=decision.layer or "",
+        subject=inert(str(subject or letter_name(row.letter))),
+        counted=f"{decision.count:g}/{decision.threshold:g}",
+        state=row.state,
+        effect=_effect(session, row),
+    )
+
+
+def _effect(session: Session, row: Row) -> str:
+    """What came of it: the warning's way to the model, or the calls that were or were not made."""
+    header = session.header
+    enforced = header is not None and header.enforced
+    if row.state == "stop":
+        return "calls removed" if enforced else "if ignored: the run was only watched"
+    return _delivery(session, row)
+
+
+def _delivery(session: Session, row: Row) -> str:
+    """Where the recording tells, else what is assumed: delivered before the scope's next batch."""
+    numbers = session.timeline.scopes[row.scope].batches
+    place = bisect_right(numbers, row.n)
+    following = numbers[place] if place < len(numbers) else None
+    told: set[str] = set()
+    for between in range(row.n, following if following is not None else len(session) + 1):
+        for event in session.timeline.between.get(between, ()):
+            if isinstance(event, Warned) and event.scope == row.scope:
+                told.add(event.state)
+    if "delivered" in told:
+        return f"told before #{following}" if following is not None else "told"
+    if "dropped" in told:
+        return "dropped before the model's next turn"
+    if told or following is None:
+        return "queued"
+    return f"told before #{following} (assumed)"
+
+
+def _matches(found: Entry, words: Sequence[str]) -> bool:
+    text = " ".join((f"#{found.number}", *found[1:6], _WORDS[found.state], found.effect)).casefold()
+    return all(word in text for word in words)
+
+
+def _cells(found: Entry, width: int) -> list[str]:
+    """The columns before the verdict, as many as there is room for."""
+    wide = [fit(found.time, _TIME), fit(found.scope, _SCOPE)] if width >= _ROOMY else []
+    return [
+        f"{cell} " for cell in (*wide, fit(found.rule, _RULE), fit(found.subject, _SUBJECT), fit(found.counted, _COUNT))
+    ]
+
+
+def _line(found: Entry, width: int, *, cursor: bool) -> Line:
+    number = Span(fit(f"{found.number}", _NUMBER, right=True), "text", link=found.number)
+    pointer = Span(" ▶ " if cursor else "   ", "title")
+    verdict = Span(fit(f"{GLYPH[found.state]} {_WORDS[found.state]}", _DECISION), STYLE[found.state])
+    cells = _cells(found, width)
+    line = (number, pointer, *(Span(cell) for cell in cells), verdict, Span("  "), Span(found.effect, "dim"))
+    line = crop(line, width)
+    return marked(line, "strong") if cursor else line
