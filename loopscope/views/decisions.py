@@ -97,8 +97,9 @@ class Log:
 def heading(width: int) -> Line:
     """The names of the columns."""
     titles = Entry(0, "time", "scope", "rule", "subject", "count", "", "effect")
-    cells = _cells(titles, width)
-    return crop((Span(fit("#", _NUMBER, right=True) + "   ", "dim"), *(Span(cell, "dim") for cell in cells)), width)
+    number = fit("#", _NUMBER, right=True) + "   "
+    text = f"{number}{''.join(_cells(titles, width))}{fit('verdict', _DECISION)}  {titles.effect}"
+    return crop((Span(text, "dim"),), width)
 
 
 def entry(session: Session, number: int) -> Entry:

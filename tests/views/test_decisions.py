@@ -39,7 +39,16 @@ def test_a_row_for_each_warning_and_stop() -> None:
     ]  # fmt: skip
     assert found[1].split()[:2] == ["5", "▶"]
     assert found[1].endswith("■ STOP   if ignored: the run was only watched")
-    assert plain(decisions.heading(130)).split() == ["#", "time", "scope", "rule", "subject", "count"]
+    assert plain(decisions.heading(130)).split() == [
+        "#",
+        "time",
+        "scope",
+        "rule",
+        "subject",
+        "count",
+        "verdict",
+        "effect",
+    ]
 
 
 def test_narrow_rows_leave_out_time_and_scope() -> None:
