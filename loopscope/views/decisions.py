@@ -125,7 +125,7 @@ def _effect(session: Session, row: Row) -> str:
     header = session.header
     enforced = header is not None and header.enforced
     if row.state == "stop":
-        return "calls removed" if enforced else "if ignored: the run was only watched"
+        return "calls removed" if enforced else "if ignored: only watched"
     return _delivery(session, row)
 
 

@@ -38,7 +38,7 @@ def test_a_row_for_each_warning_and_stop() -> None:
         "(assumed)",
     ]  # fmt: skip
     assert found[1].split()[:2] == ["5", "▶"]
-    assert found[1].endswith("■ STOP   if ignored: the run was only watched")
+    assert found[1].endswith("■ STOP   if ignored: only watched")
     assert plain(decisions.heading(130)).split() == [
         "#",
         "time",
