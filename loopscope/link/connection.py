@@ -132,10 +132,10 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"".join(lines))
 
     @property
-    def caught_up(self) -> bool:
-        """Whether everything was sent and has left this process."""
-        behind = self.position is not None and not self._hub.is_end(self.position)
-        return not behind and not self._transport.get_write_buffer_size()
+    def behind(self) -> int:
+        """How much of what there is has not left this process: lines and bytes, mixed, and 0 for none."""
+        lines = self._hub.behind(self.position) if self.position is not None else 0
+        return lines + self._transport.get_write_buffer_size()
 
     def end(self, code: str, reason: str) -> None:
         """Say why, and close."""

@@ -152,7 +152,8 @@ class Link:
         self._intake.urge(told)
 
     def _status_changed(self) -> None:
-        self._hub.status_changed()
+        if self._server is not None:
+            self._hub.status_changed()
 
     def _wake(self) -> None:
         if self._server is not None:
@@ -169,6 +170,7 @@ class Link:
         """In a forked child: let go of what is the parent's. The child opens its own with its first event."""
         server, self._server, self._file = self._server, None, None
         self.gate.forget()
+        self._hub.viewers.clear()
         self._intake = Intake(self._wake)
         self._intake.eager = True
         with contextlib.suppress(Exception):

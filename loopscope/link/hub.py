@@ -117,9 +117,9 @@ class Hub:
         """Some lines of the backlog."""
         return self._backlog.read(position, room)
 
-    def is_end(self, position: int) -> bool:
-        """Whether there is nothing behind this position."""
-        return position >= self._backlog.end
+    def behind(self, position: int) -> int:
+        """How many lines there are after this position."""
+        return self._backlog.end - position
 
     def status_changed(self) -> None:
         """Tell all viewers what is in force, soon and once. Callable from any thread."""
@@ -271,7 +271,7 @@ class Hub:
     def _engines(self) -> tuple[EngineInfo, ...]:
         return tuple(
             EngineInfo(number=number, name=engine.name, enforced=engine.enforced, policy=engine.policy.to_dict())
-            for number, engine in enumerate(gatehouse.engines(), start=1)
+            for number, engine in gatehouse.numbered()
         )
 
     def _summary(self) -> Summary:

@@ -26,6 +26,7 @@ __all__ = ["Server"]
 _ACCEPTS_AT_ONCE: Final = 200.0
 _FAREWELL: Final = 1.0
 """Seconds in which viewers may read the last events of a process that ends."""
+_STANDSTILL: Final = 0.2
 _log = logging.getLogger("loopscope")
 
 
@@ -139,14 +140,27 @@ class Server:
         self._sockets.pop(connection.number, None)
 
     def _drain(self) -> None:
-        if self._hub is not None and self._hub.drain():
-            self._loop.call_soon(self._drain)
+        try:
+            if self._hub is not None and self._hub.drain():
+                self._loop.call_soon(self._drain)
+        except Exception:  # noqa: BLE001 - what cannot be sent is lost to viewers; the next event may be sent again
+            _log.exception("the live link could not send an event")
+
+    async def _let_read(self, end: float) -> None:
+        """Wait while viewers still read what they have not got; one that has stopped to read is not waited for."""
+        moved, before = time.monotonic(), -1
+        while time.monotonic() < min(end, moved + _STANDSTILL):
+            behind = sum(each.behind for each in self._connections.values())
+            if not behind:
+                return
+            if behind != before:
+                moved, before = time.monotonic(), behind
+            await asyncio.sleep(0.005)
 
     async def _say_bye(self) -> None:
         self._drain()
         end = time.monotonic() + _FAREWELL
-        while any(not each.caught_up for each in self._connections.values()) and time.monotonic() < end:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+        await self._let_read(end)
         for connection in list(self._connections.values()):
             connection.end("ended", "the process has ended its link")
         while self._connections and time.monotonic() < end + 0.2:  # noqa: ASYNC110 - asks seldom, and not for long

@@ -117,7 +117,7 @@ class Steering:
             scope: one scope, or None.
             whole: the policy, or
             changes: what to change in the one that is in force there.
-            engine: the number of one engine of the process, from 1; None means all of them.
+            engine: the number of one engine of the process; None means all of them.
 
         Returns:
             What is in force now, per engine that it was put in force for.
@@ -165,11 +165,11 @@ class Steering:
         self.resume(None if self._gate.status().paused else hold.arrival.scope, by)
 
     def _chosen(self, scope: ScopeKey | None, number: int | None) -> list[Steerable]:
-        engines = gatehouse.engines()
-        if number is not None:
-            if not 1 <= number <= len(engines):
-                raise RefusedError("no-such-engine", f"there is no engine {number}; there are {len(engines)}")
-            engines = [engines[number - 1]]
+        known = dict(gatehouse.numbered())
+        if number is not None and number not in known:
+            there = ", ".join(map(str, known)) or "none"
+            raise RefusedError("no-such-engine", f"there is no engine {number}; there are: {there}")
+        engines = known.values() if number is None else [known[number]]
         chosen = [each for each in engines if scope is None or _knows(each, scope)]
         if not chosen:
             raise RefusedError("no-such-engine", "nothing in this process decides there, so that no policy can be set")

@@ -137,13 +137,16 @@ class Gatehouse:
 
         A scope that is decided under another one must be told of by a `policy` event when it begins.
         """
-        self._engines: list[weakref.ref[Steerable]] = []
+        self._engines: dict[int, weakref.ref[Steerable]] = {}
+        self._registered = 0
         self._newcomer: Callable[[Steerable], object] | None = None
 
     def register(self, engine: Steerable) -> None:
         """Make an engine known, from its making until it is garbage."""
         with bus.lock:
-            self._engines = [*(known for known in self._engines if known() is not None), weakref.ref(engine)]
+            self._registered += 1
+            alive = {number: known for number, known in self._engines.items() if known() is not None}
+            self._engines = alive | {self._registered: weakref.ref(engine)}
             if self.base is None:
                 self.base = engine.policy
             newcomer = self._newcomer
@@ -153,7 +156,11 @@ class Gatehouse:
 
     def engines(self) -> list[Steerable]:
         """The engines of the process, oldest first."""
-        return [engine for known in self._engines if (engine := known()) is not None]
+        return [engine for _, engine in self.numbered()]
+
+    def numbered(self) -> list[tuple[int, Steerable]]:
+        """The engines with the numbers that they have for as long as the process lives, from 1."""
+        return [(number, engine) for number, known in self._engines.items() if (engine := known()) is not None]
 
     def attend(self, gate: Gate, newcomer: Callable[[Steerable], object]) -> None:
         """Put up a gate, and hear of every engine that is registered from now on (with the lock of the bus held)."""

@@ -13,7 +13,7 @@ from loopscope.recording.gate import gatehouse
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
     """Every test has the gatehouse of a process that has just begun, and leaves no link behind."""
-    gatehouse.base, gatehouse._engines = None, []
+    gatehouse.base, gatehouse._engines, gatehouse._registered = None, {}, 0
     yield
     if endpoint._link is not None:
         endpoint._link.close()

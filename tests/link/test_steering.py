@@ -114,7 +114,7 @@ def test_one_engine_of_several_can_be_named(steering: Steering) -> None:
     assert second.detector.policy_of(OTHER) == Policy(hard_limit=7)
     assert first.detector.policy_of(SCOPE) == TIGHT
     for wrong in (0, 3, -1):
-        with pytest.raises(RefusedError, match="there are 2") as caught:
+        with pytest.raises(RefusedError, match="there are: 1, 2") as caught:
             steering.set_policy(None, {}, None, engine=wrong)
         assert caught.value.code == "no-such-engine"
 

@@ -74,6 +74,7 @@ def test_an_engine_is_known_until_it_is_garbage() -> None:
     house.register(kept)
     gc.collect()
     assert house.engines() == [kept]
+    assert house.numbered() == [(51, kept)]
     house.register(kept)
     assert len(house._engines) == 2
 
