@@ -15,13 +15,8 @@ from loopscope.views.words import amount, money, span_of_time, times
 __all__ = ["counts"]
 
 
-def counts(told: Told) -> Markup:
-    """Detect: the counts, the warnings, and what the scope has spent."""
-    found = detect.data(told.session)
-    if found is None:
-        return panel(
-            "detect", "Detect", tag("p", "Nothing is counted before the first batch with calls.", class_="dim")
-        )
+def counts(told: Told, found: detect.Data) -> Markup:
+    """The panel of these values."""
     tables = [_section(section) for section in meters.sections(found)]
     note = f"{scope_name(*found.view.key)} after #{found.row.n:,}"
     return panel("detect", "Detect", *tables, *_warnings(told, found), _spent(found), note=note)

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from loopscope import __version__
 from loopscope.recording.inert import inert
 from loopscope.session.session import Session
-from loopscope.views import topbar
+from loopscope.views import detect, topbar
 from loopscope.views.glyphs import GLYPH
 from loopscope.views.web import look, panels, report
 from loopscope.views.web.counts import counts
@@ -81,7 +81,8 @@ def _header(session: Session, name: str) -> Markup:
 
 
 def _sections(session: Session) -> list[Markup]:
-    if not session.cursor:
+    found = detect.data(session)
+    if found is None:
         return []
     passages, after = report.passages(session)
     told = Told(session, {number for passage in passages for number in passage.numbers})
@@ -90,7 +91,7 @@ def _sections(session: Session) -> list[Markup]:
         tag(
             "div",
             tag("div", panels.why(told), panels.batch(told)),
-            tag("div", counts(told), panels.scope_tree(told)),
+            tag("div", counts(told, found), panels.scope_tree(told)),
             class_="beside",
         ),
         panels.decisions(told, passages, after),
