@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import select
 import subprocess
 import sys
@@ -54,10 +53,20 @@ class _Terminal:
 
     def __init__(self, command: str, folder: Path, **extra: str) -> None:
         self.drawn = b""
-        self._child, self._terminal = pty.fork()
-        if self._child == 0:
-            os.chdir(folder)
-            os.execve("/bin/sh", ["sh", "-c", command], _environment(TERM="xterm-256color", **SIZE) | extra)  # noqa: S606
+        self._terminal, inner = os.openpty()
+        # What the leader of a session opens first becomes its controlling terminal.
+        script = f"exec <>{os.ttyname(inner)} >&0 2>&0; {command}"
+        environment = _environment(TERM="xterm-256color", **SIZE) | extra
+        self._child = subprocess.Popen(
+            ["/bin/sh", "-c", script],
+            cwd=folder,
+            env=environment,
+            stdin=inner,
+            stdout=inner,
+            stderr=inner,
+            start_new_session=True,
+        )
+        os.close(inner)
 
     def until(self, wanted: bytes) -> None:
         """Reads until this was drawn."""
@@ -81,7 +90,7 @@ class _Terminal:
                 break
             self.drawn += piece
         os.close(self._terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self._child, 0)[1])
+        return self._child.wait()
 
 
 COMMAND = f"{sys.executable} -m loopscope attach"

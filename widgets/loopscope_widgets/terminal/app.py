@@ -44,6 +44,11 @@ class LoopscopeApp(App[None]):
         self.theme = self._named(theme or "dark")
         self.set_class(ascii_only, ASCII)
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our own variables, for themes that know nothing of them."""
+        ours = DARK if self.current_theme.dark else LIGHT
+        return {name: value for name, value in ours.variables.items() if name.startswith("pane-")}
+
     def _named(self, theme: str) -> str:
         """The theme of this name; without colours one of RGB values, since ANSI colours turn black on black then."""
         name = _SHORT.get(theme, theme)
