@@ -16,6 +16,7 @@ from loopscope.errors import UsageError
 from loopscope.session.session import Lane, Session
 from loopscope_widgets.terminal.app import LoopscopeApp
 from loopscope_widgets.terminal.panes.base import LinePane
+from loopscope_widgets.terminal.screens import debug
 from loopscope_widgets.terminal.screens.ask import GoTo
 from loopscope_widgets.terminal.screens.reader import Reader
 from tests.session.support import session_of
@@ -341,15 +342,17 @@ async def test_the_help_in_a_window() -> None:
             assert pilot.app.screen is screen_of(pilot)
 
 
-async def test_the_nearest_settings_come_after_a_moment_of_rest() -> None:
+async def test_the_nearest_settings_come_after_a_moment_of_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Until then it is said that they are looked for; keys do not wait, and only the last batch's are shown."""
+    monkeypatch.setattr(debug, "_REST", 3600)
     async with debugging(eventful()) as pilot:
-        await settled(pilot)
         screen = screen_of(pilot)
         await pilot.press("N", "N", "N")
         assert "searching the nearest settings" in "\n".join(shown(pilot))
+        monkeypatch.setattr(debug, "_REST", 0.01)
+        await pilot.press("N")
         await settled(pilot)
-        assert screen.inspect.explanation is not None
+        assert screen.session.cursor == 3
         assert "searching" not in "\n".join(shown(pilot))
 
 
@@ -393,6 +396,13 @@ async def test_themes_from_the_palette() -> None:
         assert screen.session.cursor == 1
         await pilot.press("w")
         assert "First batch" not in {command.title for command in pilot.app.get_system_commands(pilot.app.screen)}
+
+
+@pytest.mark.parametrize("theme", ["nord", "solarized-light", "ansi-dark"])
+async def test_any_theme_draws_the_panes(theme: str) -> None:
+    """Themes that know nothing of our variables too; the state colours fit their background."""
+    async with debugging(eventful(), theme=theme) as pilot:
+        assert "STOP identical_call_set" in "\n".join(shown(pilot))
 
 
 def test_a_theme_by_its_name() -> None:
