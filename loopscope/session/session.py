@@ -6,6 +6,7 @@ read, a stream that is followed and a process that is attached alike.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import merge
@@ -13,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from loopscope.engine.accounts import Account
 from loopscope.engine.breakpoints import Breakpoint, Moment, hits
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
@@ -90,6 +92,8 @@ class ScopeView(NamedTuple):
     """None where the scope had no batch yet, or was evicted. It is the session's own: read it, and ask again later."""
     spent: Spent
     """What the scope has used up so far."""
+    account: Account | None = None
+    """What it and its sub-agents have spent, under a policy with budgets."""
 
     @property
     def warnings(self) -> Sequence[WarningRecord]:
@@ -122,6 +126,8 @@ class Session:
         self._store = store
         self._origins = dict(origins or {})
         self._walker: tuple[int, LoopDetector] | None = None
+        self._merged: tuple[tuple[Lane, int], Sequence[int]] | None = None
+        """The batches of the thread that was asked for last, and for how long a recording they hold."""
         self._topologies: dict[ScopeKey, tuple[int, Topology]] = {}
         self._explained: dict[tuple[int, int, bool], Explanation] = {}
 
@@ -172,8 +178,11 @@ class Session:
         if lane.key is not None:
             record = self.timeline.scopes.get(lane.key)
             return record.batches if record is not None else ()
-        records = [r for key, r in self.timeline.scopes.items() if key.thread_id == lane.thread_id]
-        return records[0].batches if len(records) == 1 else list(merge(*[record.batches for record in records]))
+        if self._merged is None or self._merged[0] != (lane, len(self)):
+            records = [r for key, r in self.timeline.scopes.items() if key.thread_id == lane.thread_id]
+            merged = records[0].batches if len(records) == 1 else array("l", merge(*[r.batches for r in records]))
+            self._merged = ((lane, len(self)), merged)
+        return self._merged[1]
 
     def select(self, lane: Lane) -> None:
         """Show this scope or thread; the cursor goes to its newest batch that is not after it, else to its first."""
@@ -302,14 +311,15 @@ class Session:
 
     def same_result(self, number: int, call: int) -> int | None:
         """The newest earlier batch with the same result of the same tool; None if this one is new or not known."""
-        rows = self.timeline.results
-        of_batch = self.timeline.results_of.get(number, ())
+        timeline = self.timeline
+        rows = timeline.results
+        of_batch = timeline.results_of.get(number, ())
         digest = next((rows.digest[row] for row in of_batch if rows.call[row] == call), None)
         if digest is None:
             return None
-        key = self.timeline.scope_of(number)
-        earlier = [n for n, d in zip(rows.batch, rows.digest, strict=True) if d == digest and n < number]
-        return max((n for n in earlier if self.timeline.scope_of(n) == key), default=None)
+        key = timeline.scope_of(number)
+        earlier = (rows.batch[row] for row in reversed(timeline.with_digest[digest]))
+        return max((n for n in earlier if n < number and timeline.scope_of(n) == key), default=None)
 
     def sightings(self, number: int) -> Sequence[int]:
         """The batches of the same scope with the same hash, this one included."""
@@ -340,7 +350,9 @@ class Session:
         """The engine's state of a scope just after this batch was decided; by default the batch's own."""
         key = key or self.timeline.scope_of(number)
         detector = self._detector(number)
-        return ScopeView(number, key, detector.policy_of(key), detector.scope(key), detector.spent(key))
+        return ScopeView(
+            number, key, detector.policy_of(key), detector.scope(key), detector.spent(key), detector.account(key)
+        )
 
     def _detector(self, number: int) -> LoopDetector:
         """A detector that has just decided this batch; a step forward goes on from where the last one stood."""

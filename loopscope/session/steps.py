@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from loopscope.engine.events import Witness
+from loopscope.engine.events import Control, Event, Header, ScopeKey, Witness
 from loopscope.engine.nearest import Arrival, Step
 from loopscope.session.timeline import Timeline
 
@@ -50,14 +50,22 @@ class Steps(Sequence[Step]):
         )
 
     def _arrivals(self, index: int) -> Iterator[Arrival | Witness]:
-        """What came in for this scope between one of its batches and the next."""
+        """What came in for this scope between one of its batches and the next, or the end of its state."""
         timeline, number = self._timeline, self._numbers[index]
         end = self._numbers[index + 1] if index + 1 < len(self._numbers) else len(timeline) + 1
         key = timeline.scope_of(number)
         for between in range(number, end):
             for item in timeline.between.get(between, ()):
+                if _forgets(item, key):
+                    return
                 if isinstance(item, Witness):
                     if item.scope == key:
                         yield item
                 elif isinstance(item, int) and timeline.scope_of(timeline.results.batch[item]) == key:
                     yield timeline.arrival(item)
+
+
+def _forgets(item: Event | int, key: ScopeKey) -> bool:
+    """Whether the engine forgets this scope here."""
+    reset = isinstance(item, Control) and item.action == "reset" and item.scope in (key, ScopeKey(None, None))
+    return reset or isinstance(item, Header)

@@ -126,6 +126,8 @@ class Timeline:
         self.nodes: Interned[str | None] = Interned()
         self.digests: Interned[tuple[str, str]] = Interned()
         """Tool and digest of a result."""
+        self.with_digest: dict[int, array[int]] = {}
+        """Number of a tool and digest -> rows of the results that are the same."""
         self.errors: Interned[str] = Interned()
         """Normalised texts of failures."""
         self.repeats: dict[int, tuple[tuple[str, str, int], ...]] = {}
@@ -232,7 +234,9 @@ class Timeline:
         outcome = outcome_of(result, self.names.values[self.batches.names[place.batch - 1]][place.call])
         rows.batch.append(place.batch)
         rows.call.append(place.call)
-        rows.digest.append(self.digests.number((outcome.tool, outcome.digest)))
+        digest = self.digests.number((outcome.tool, outcome.digest))
+        rows.digest.append(digest)
+        self.with_digest.setdefault(digest, array("l")).append(row)
         rows.error.append(self.errors.number(outcome.error) if outcome.failed else -1)
         rows.seq.append(result.seq)
         rows.offset.append(offset)
@@ -271,8 +275,7 @@ class Timeline:
         for decision in decisions:
             number = decision.batch
             before = self.at_result.get(number)
-            if before is None or before.action == "warn":
-                self.at_result[number] = decision
+            self.at_result[number] = decision if before is None else worst(before, decision)
             self._mark_notable(number, decision)
 
     def _mark_notable(self, number: int, decision: Decision) -> None:
