@@ -1,44 +1,13 @@
-"""The colours: legible, told apart by every eye, and replaced by other means where there are none."""
+"""How styles look: told apart under every mark, and by other means where there are no colours."""
 
 from __future__ import annotations
 
 from typing import get_args
 
 import pytest
-from textual.color import Color
 
 from loopscope.views.model import Mark, Style
-from loopscope_widgets.terminal import theme
 from loopscope_widgets.terminal.theme import DARK, LIGHT, THEMES, styles_for
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours, 1 to 21 (WCAG 2)."""
-
-    def luminance(colour: Color) -> float:
-        parts = [
-            value / 12.92 if value <= 0.03928 else ((value + 0.055) / 1.055) ** 2.4
-            for value in (colour.r / 255, colour.g / 255, colour.b / 255)
-        ]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    light, dark = sorted((luminance(Color.parse(one)), luminance(Color.parse(other))), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("palette", [theme._DARK, theme._LIGHT], ids=["dark", "light"])
-def test_text_is_legible(palette: theme._Palette) -> None:
-    """4.5 : 1 for everything that is read, on every background that it stands on."""
-    for colour in (palette.text, palette.dim, palette.ahead, palette.ok, palette.repeat, palette.warn, palette.stop):
-        assert contrast(colour, palette.background) >= 4.5
-    for colour in (palette.text, palette.dim, palette.repeat, palette.warn, palette.stop):
-        assert contrast(colour, palette.panel) >= 4.5
-
-
-def test_the_state_colours_are_the_documented_ones() -> None:
-    """They were chosen for three kinds of colour blindness; green is not among them."""
-    assert theme._DARK[4:8] == ("#9AA0A6", "#56B4E9", "#F0C000", "#FF6A3D")
-    assert theme._LIGHT[4:8] == ("#5F6368", "#0072B2", "#9A6700", "#8E0152")
 
 
 @pytest.mark.parametrize("dark", [True, False])

@@ -220,25 +220,6 @@ def test_a_picture_has_colours_for_both_themes_unless_one_is_asked_for() -> None
     assert DARK.stop not in light
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def _contrast(one: str, other: str) -> float:
-    high, low = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("palette", [DARK, LIGHT])
-@pytest.mark.parametrize("name", ["text", "dim", "ok", "repeat", "warn", "stop"])
-def test_words_can_be_read_on_page_and_panel(palette: Any, name: str) -> None:
-    """At least 4.5 : 1, as WCAG asks for text."""
-    colour = getattr(palette, name)
-    assert min(_contrast(colour, palette.background), _contrast(colour, palette.panel)) >= 4.5
-
-
 def test_style_sheets_refer_to_nothing_outside() -> None:
     """No rule loads anything, and none can end its element."""
     for style in [look.page_style(theme) for theme in (None, "dark", "light")] + [look.picture_style(None)]:

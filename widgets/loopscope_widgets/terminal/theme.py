@@ -1,71 +1,24 @@
-"""The colours: two themes of our own, and how a view's styles look in them.
+"""Two themes of our own in the colours of `views.palette`, and how a view's styles look in them.
 
-The four state colours keep apart for every kind of colour blindness and have at least 4.5 : 1 of contrast on their
-background; green is not used. The glyph says it first, colour repeats it. Under NO_COLOR everything is grey, so that
-warnings are underlined and stops reversed.
+The glyph says it first, colour repeats it. Under NO_COLOR everything is grey, so that warnings are underlined and stops
+reversed.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from rich.style import Style as RichStyle
 from textual.theme import Theme
 
+from loopscope.views import palette as colours
 from loopscope.views.model import Mark, Style
 
 __all__ = ["DARK", "LIGHT", "THEMES", "styles_for"]
 
 
-class _Palette(NamedTuple):
-    """Colours of one theme, as hex."""
-
-    background: str
-    text: str
-    dim: str
-    ahead: str
-    ok: str
-    repeat: str
-    warn: str
-    stop: str
-    cursor: str
-    """Background of the selected column or row."""
-    line: str
-    """Borders of panes without focus."""
-    panel: str
-    """Background of modals and toasts."""
-
-
-_DARK = _Palette(
-    "#121212",
-    "#E8EAED",
-    "#8A9096",
-    "#7A7F85",
-    "#9AA0A6",
-    "#56B4E9",
-    "#F0C000",
-    "#FF6A3D",
-    "#33383D",
-    "#3C4043",
-    "#1E1F21",
-)
-_LIGHT = _Palette(
-    "#FAFAFA",
-    "#202124",
-    "#5F6368",
-    "#6F747A",
-    "#5F6368",
-    "#0072B2",
-    "#9A6700",
-    "#8E0152",
-    "#DDE1E6",
-    "#C4C8CC",
-    "#FFFFFF",
-)
-
-
-def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
+def _theme(name: str, palette: colours.Palette, *, dark: bool) -> Theme:
     return Theme(
         name=name,
         dark=dark,
@@ -97,8 +50,8 @@ def _theme(name: str, palette: _Palette, *, dark: bool) -> Theme:
     )
 
 
-DARK = _theme("loopscope-dark", _DARK, dark=True)
-LIGHT = _theme("loopscope-light", _LIGHT, dark=False)
+DARK = _theme("loopscope-dark", colours.DARK, dark=True)
+LIGHT = _theme("loopscope-light", colours.LIGHT, dark=False)
 THEMES = (DARK, LIGHT)
 
 
@@ -110,7 +63,7 @@ def styles_for(*, dark: bool, no_color: bool) -> dict[tuple[Style, Mark], RichSt
         dark: which of the two palettes; a theme that is not ours gets the one that fits its background.
         no_color: say warn by an underline and stop by reversing, since all colours will be grey.
     """
-    palette = _DARK if dark else _LIGHT
+    palette = colours.DARK if dark else colours.LIGHT
     base: dict[Style, RichStyle] = {
         "text": RichStyle(color=palette.text),
         "dim": RichStyle(color=palette.dim),
