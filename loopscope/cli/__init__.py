@@ -22,7 +22,9 @@ USAGE = 2
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 VERBS = {
-    "attach": "Open the debugger on a recorded run.",
+    "attach": "Open the debugger on a running or a recorded agent.",
+    "ps": "List the processes that can be attached to.",
+    "ctl": "Pause, step, continue or stop a live process, or set its limits.",
     "replay": "Print the decision for every batch of a recording.",
     "explain": "Say why a batch was warned, stopped or passed.",
     "whatif": "Show what a run would have met under other limits.",
