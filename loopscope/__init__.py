@@ -4,6 +4,7 @@
     from loopscope import Policy                    # its limits, as one frozen value
     from loopscope import LoopDetector              # the engine alone: events in, decisions out
     from loopscope import Session, open             # the debugger without a screen
+    from loopscope import listen                    # makes this process one that `loopscope attach` finds
 
 The names are loaded when they are first used, so that importing loopscope loads no framework and the middleware
 nothing of the debugger.
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from loopscope.api import open  # noqa: A004 - reads as `loopscope.open(...)`
     from loopscope.engine.detector import LoopDetector
     from loopscope.engine.policy import Policy
+    from loopscope.link.endpoint import listen
     from loopscope.session.session import Session
 
-__all__ = ["LoopDetectionMiddleware", "LoopDetector", "Policy", "Session", "__version__", "open"]
+__all__ = ["LoopDetectionMiddleware", "LoopDetector", "Policy", "Session", "__version__", "listen", "open"]
 
 __version__ = "0.1.0"
 
@@ -30,6 +32,7 @@ _HOMES = {
     "LoopDetector": "loopscope.engine.detector",
     "Policy": "loopscope.engine.policy",
     "Session": "loopscope.session.session",
+    "listen": "loopscope.link.endpoint",
     "open": "loopscope.api",
 }
 
