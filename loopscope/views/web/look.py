@@ -22,7 +22,7 @@ _DRAWING = f"""
 .loopscope .name{{font-size:16px;font-weight:700}}
 .loopscope .number{{font-size:9px;fill:var(--dim)}}
 .loopscope .number.here{{fill:var(--text);font-weight:700}}
-.loopscope .cursor{{fill:var(--cursor)}}
+.loopscope .cursor{{fill:none;stroke:var(--text);stroke-width:1.5}}
 .loopscope .chip{{fill:none;stroke:var(--line)}}
 .loopscope .chip.repeat{{fill:var(--repeat);fill-opacity:.16;stroke:var(--repeat)}}
 .loopscope .chip.warn{{fill:var(--warn);fill-opacity:.22;stroke:var(--warn)}}
@@ -101,15 +101,18 @@ thead th{{color:var(--dim);font-size:.8rem;vertical-align:bottom}}
 tbody tr{{border-top:1px solid var(--line)}}
 .n{{width:1%;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}}
 .time,.scope{{color:var(--dim)}}
-td.scope{{font-size:.8rem}}
+td.scope{{min-width:7.5rem;font-size:.8rem}}
 .scope div{{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden;
 overflow-wrap:anywhere}}
-.call{{display:flex;gap:.4rem}}
+.call{{display:flex;gap:.4rem;min-width:8rem}}
+th.what{{width:32%}}
 .call code{{display:-webkit-box;-webkit-box-orient:vertical;-webkit-line-clamp:2;overflow:hidden}}
 .nodes th[scope=row]{{width:38%}}
 td.outcome{{min-width:9rem}}
+td.worst{{white-space:nowrap}}
 .letter{{font-weight:700}}
-tr.here{{background:var(--cursor)}}
+tr.here{{box-shadow:inset .2rem 0 var(--text)}}
+tr.here th{{font-weight:700}}
 tr:target{{outline:2px solid var(--repeat);outline-offset:-2px}}
 tr.warn td:last-child{{color:var(--warn);font-weight:600}}
 tr.stop td:last-child{{color:var(--stop);font-weight:600}}
@@ -140,7 +143,8 @@ pre{{margin:0;font-size:.82rem;line-height:1.45;white-space:pre-wrap;overflow-wr
 @media (min-width:52rem){{td.outcome{{white-space:nowrap}}
 .graph{{display:grid;grid-template-columns:auto minmax(0,1fr);gap:1.5rem;align-items:start}}}}
 @media (min-width:68rem){{.beside{{grid-template-columns:repeat(2,minmax(0,1fr))}}}}
-@media (max-width:40rem){{.time,.cells{{display:none}}section{{padding:.85rem .8rem}}th,td{{padding:.3rem}}}}
+@media (max-width:40rem){{.time,.cells{{display:none}}td.scope,.call,td.outcome{{min-width:4rem}}
+section{{padding:.85rem .8rem}}th,td{{padding:.3rem}}}}
 @media print{{:root{{--background:#FFF;--panel:#FFF}}
 body{{max-width:none;padding:0;font-size:10pt}}section{{border:0;padding:0;border-radius:0}}
 .beside{{display:block}}tr,h2,h3,.tiles svg,.drawn{{break-inside:avoid}}h2,h3{{break-after:avoid}}
@@ -177,6 +181,8 @@ def page_style(theme: str | None) -> str:
 
 
 def _named(palette: Palette) -> str:
-    names = ";".join(f"--{name}:{colour}" for name, colour in palette._asdict().items())
+    # What is ahead stands on panels here, on which its own grey is too faint to be read.
+    colours = palette._replace(ahead=palette.dim)._asdict()
+    names = ";".join(f"--{name}:{colour}" for name, colour in colours.items())
     scheme = "dark" if palette is DARK else "light"
     return f":root{{color-scheme:{scheme};{names}}}"

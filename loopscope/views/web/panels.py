@@ -29,7 +29,7 @@ _MOST_SCOPES = 200
 _SHAPE = 60
 """Cells of a scope's overview."""
 _WIDTH = 110
-_LABEL = 100
+_LABEL, _SCOPE = 100, 40
 
 
 def timeline(told: Told) -> Markup:
@@ -92,7 +92,7 @@ def decisions(told: Told, passages: Sequence[report.Passage], after: report.Gap)
         rows.extend(_decision(session, number, several=several) for number in passage.numbers)
     rows.extend(_gap(after, columns))
     scope = [("scope", "")] if several else []
-    heads = [("#", "n"), ("time", "time n"), *scope, ("batch", ""), ("seen", "n"), ("decision", "outcome")]
+    heads = [("#", "n"), ("time", "time n"), *scope, ("batch", "what"), ("seen", "n"), ("decision", "outcome")]
     return panel("decisions", "Decisions", table("Decisions", heads, rows, "decisions"))
 
 
@@ -113,13 +113,18 @@ def _decision(session: Session, number: int, *, several: bool) -> Markup:
         "tr",
         tag("th", f"{number:,}", scope="row", class_="n"),
         cell("" if seconds is None else clock(seconds), look="time n"),
-        *([cell(tag("div", scope_name(*row.scope)), look="scope")] if several else []),
+        *([cell(tag("div", _end(scope_name(*row.scope))), look="scope")] if several else []),
         cell(tag("div", letter, " ", tag("code", clip(batch_label(session, number), _LABEL)), class_="call")),
         cell(f"{row.decision.hash_count:,}", look="n"),
         cell(sign(row.state), " ", said, look="outcome"),
         id=f"b{number}",
         class_=look,
     )
+
+
+def _end(name: str) -> str:
+    """The end of a name: where the names of sub-agents differ."""
+    return name if len(name) <= _SCOPE else f"…{name[1 - _SCOPE :]}"
 
 
 def scope_tree(told: Told) -> Markup:
@@ -146,7 +151,7 @@ def _scope(session: Session, row: scopes.Row) -> Markup:
     return tag(
         "tr",
         tag("th", *branches, row.label, *ended, scope="row"),
-        cell(sign(state), " ", "pass" if state == "new" else state),
+        cell(sign(state), " ", "pass" if state == "new" else state, look="worst"),
         cell(f"{row.batches:,}", look="n"),
         cell(*shape, look="cells"),
         class_="here" if row.lane == session.lane else None,

@@ -119,7 +119,8 @@ def _draw(column: Column, x: float, y: float, *, numbered: bool) -> Markup:
     many = plural(column.seen, "occurrence")
     parts = [tag("title", f"#{column.n}: {column.letter}, {state}, {many} in the window")]
     if column.here:
-        parts.append(tag("rect", class_="cursor", x=x, y=y, width=COLUMN, height=HEIGHT, rx=4))
+        frame = {"x": x + 0.75, "y": y + 0.75, "width": COLUMN - 1.5, "height": HEIGHT - 1.5}
+        parts.append(tag("rect", class_="cursor", **frame, rx=4))
     if numbered or column.here:
         parts.append(_text(str(column.n), middle, y + 10, "number here" if column.here else "number", wide=6))
     chip = {"x": x + (COLUMN - _CHIP) / 2, "y": y + 14.0, "width": _CHIP, "height": _CHIP, "rx": 4}

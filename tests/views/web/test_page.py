@@ -201,10 +201,11 @@ def test_nearest_settings_are_searched_only_where_that_is_quick() -> None:
 
 def test_scopes_are_told_where_there_are_several() -> None:
     """A column of the decisions, and a row of the tree each, with how they ended and what they did."""
-    story = Story().start("lead").call("find", {"query": "q"}).in_scope("t", "r/1").start("sub", ("t", "r"))
+    long = f"r/{'tools:' * 9}1"
+    story = Story().start("lead").call("find", {"query": "q"}).in_scope("t", long).start("sub", ("t", "r"))
     story.call("find", {"query": "q"}).call("find", {"query": "q"}).end("error").in_scope("t", "idle").start("none")
     found = read(story.session())
-    assert [row[2] for row in found.rows("decisions")] == ["t/r", "t/r/1", "t/r/1"]
+    assert [row[2] for row in found.rows("decisions")] == ["t/r", *[f"…{long[-39:]}"] * 2]
     tree = found.rows("scopes")
     assert [row[2] for row in tree] == ["3", "1", "2", "0"]
     assert "error" in tree[2][0]
