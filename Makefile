@@ -43,7 +43,7 @@ lint: $(STAMP)
 	done; [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
 coverage: $(STAMP)
-	$(PYTEST) -q --cov --cov-report= tests/engine tests/recording tests/session tests/views
+	$(PYTEST) -q --cov --cov-report= tests/engine tests/recording tests/session tests/views tests/test_settings.py
 	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
 
 bench: $(STAMP)

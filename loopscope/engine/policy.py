@@ -148,8 +148,7 @@ class Policy(Struct, frozen=True, kw_only=True):
         """A policy from a TOML, YAML or JSON file, or a preset's name.
 
         Raises:
-            PolicyError: with file and line of every wrong value.
-            UnreadableInputError: if the file cannot be read or is not of its format.
+            PolicyError: with file and line of every wrong value; also if the file cannot be read, or is malformed.
         """
         from loopscope.settings import load_policy  # noqa: PLC0415 - the layer above, reached only when a user asks
 
