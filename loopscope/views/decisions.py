@@ -15,15 +15,17 @@ from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, crop, fit, marked
-from loopscope.views.topbar import elapsed, scope_name
-from loopscope.views.words import clock
+from loopscope.views.topbar import elapsed, lane_name, scope_name
+from loopscope.views.words import clock, plural
 
-__all__ = ["Entry", "Log", "entry", "heading"]
+__all__ = ["Entry", "Log", "counted", "entry", "heading", "no_match", "nothing"]
 
 _WORDS = {"warn": "WARN", "stop": "STOP"}
-_NUMBER, _TIME, _SCOPE, _RULE, _SUBJECT, _COUNT, _DECISION = 7, 11, 16, 18, 18, 8, 7
+_NUMBER, _TIME, _SCOPE, _RULE, _COUNT, _DECISION = 7, 11, 16, 18, 8, 7
 _ROOMY = 110
 """Columns from which on time and scope have columns of their own."""
+_SUBJECT = ((100, 18), (70, 10), (0, 6))
+"""Cells of the subject by the columns that there are."""
 
 
 class Entry(NamedTuple):
@@ -102,6 +104,27 @@ def heading(width: int) -> Line:
     return crop((Span(text, "dim"),), width)
 
 
+def nothing(log: Log) -> Line:
+    """What stands where there is no row."""
+    words = log.filter.strip()
+    return (Span(f"nothing matches {inert(words, 40)}; esc shows all" if words else "no warning and no stop", "dim"),)
+
+
+def counted(log: Log) -> str:
+    """How many rows there are, in words."""
+    if not log.filter.strip():
+        return f"{plural(len(log), 'decision')}; words of any column, such as stop, A or a tool"
+    return plural(len(log), "match") if len(log) else "nothing matches"
+
+
+def no_match(session: Session, log: Log, direction: int) -> str:
+    """Why there is no next or previous row."""
+    where = "after" if direction > 0 else "before"
+    words = log.filter.strip()
+    what = f"nothing that matches {inert(words, 40)}" if words else "no decision"
+    return f"{what} {where} batch {session.cursor} in {lane_name(session.lane)}"
+
+
 def entry(session: Session, number: int) -> Entry:
     """One row, as text."""
     row = session.row(number)
@@ -156,9 +179,8 @@ def _matches(found: Entry, words: Sequence[str]) -> bool:
 def _cells(found: Entry, width: int) -> list[str]:
     """The columns before the verdict, as many as there is room for."""
     wide = [fit(found.time, _TIME), fit(found.scope, _SCOPE)] if width >= _ROOMY else []
-    return [
-        f"{cell} " for cell in (*wide, fit(found.rule, _RULE), fit(found.subject, _SUBJECT), fit(found.counted, _COUNT))
-    ]
+    subject = fit(found.subject, next(cells for least, cells in _SUBJECT if width >= least))
+    return [f"{cell} " for cell in (*wide, fit(found.rule, _RULE), subject, fit(found.counted, _COUNT))]
 
 
 def _line(found: Entry, width: int, *, cursor: bool) -> Line:

@@ -51,6 +51,22 @@ def test_a_row_for_each_warning_and_stop() -> None:
     ]
 
 
+def test_what_is_said_of_the_rows() -> None:
+    """How many there are or that nothing matches, and why there is no next one."""
+    session = session_of([same(n) for n in range(1, 6)])
+    session.seek(5)
+    log = decisions.Log(session)
+    assert decisions.counted(log).startswith("2 decisions; words of any column")
+    assert decisions.no_match(session, log, 1) == "no decision after batch 5 in t/r"
+    log.filter = "warn"
+    assert decisions.counted(log) == "1 match"
+    assert decisions.no_match(session, log, -1) == "nothing that matches warn before batch 5 in t/r"
+    log.filter = "budget"
+    assert decisions.counted(log) == "nothing matches"
+    assert plain(decisions.nothing(log)) == "nothing matches budget; esc shows all"
+    assert plain(decisions.nothing(decisions.Log(session_of([])))) == "no warning and no stop"
+
+
 def test_narrow_rows_leave_out_time_and_scope() -> None:
     """And are never wider than asked for."""
     session = session_of([same(n) for n in range(1, 6)])

@@ -14,6 +14,7 @@ from loopscope.engine.events import Call, Usage
 from loopscope.engine.policy import Policy
 from loopscope.session.session import Session
 from loopscope_widgets.terminal.app import LoopscopeApp
+from loopscope_widgets.terminal.panes.graph import GraphPane
 from loopscope_widgets.terminal.screens.debug import DebugScreen
 from tests.views.support import Story
 
@@ -59,6 +60,11 @@ async def settled(pilot: Pilot[None]) -> None:
     """Wait until the nearest settings of the batch at the cursor are there and drawn."""
     screen = screen_of(pilot)
     end = time.monotonic() + DEADLINE
+    graph = screen.query_one(GraphPane)
+    while screen.session.cursor and graph.display and not graph.ready:
+        assert time.monotonic() < end, "the graph never came"
+        await asyncio.sleep(0.01)
+        await pilot.pause()
     while screen.session.cursor and (
         screen.inspect.explanation is None or screen.inspect.explanation.batch != screen.session.cursor
     ):

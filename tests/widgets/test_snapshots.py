@@ -17,8 +17,8 @@ from tests.widgets.support import NARROW, WIDE, eventful, settled
 Compare = Callable[..., bool]
 
 LOOKS: dict[str, dict[str, Any]] = {"dark": {}, "light": {"theme": "light"}, "no-color": {"no_color": True}}
-PANES = {"scopes": "1", "detect": "2", "inspect": "3"}
-WINDOWS = {"why": ["w"], "help": ["question_mark"], "goto": ["colon", "A"]}
+PANES = {"scopes": "1", "detect": "2", "inspect": "3", "graph": "4", "decisions": "6"}
+WINDOWS = {"why": ["w"], "help": ["question_mark"], "goto": ["colon", "A"], "filter": ["slash", *"stop"]}
 
 
 def same(compare: Compare, size: tuple[int, int], keys: list[str], **options: Any) -> bool:

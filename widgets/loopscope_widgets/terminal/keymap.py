@@ -51,6 +51,9 @@ GLOBAL: tuple[Key, ...] = (
     Key("scrub.right.ten", "L,shift+right", "step(10)", "L shift+→", "ten batches on", "Move"),
     Key("scrub.left.ten", "H,shift+left", "step(-10)", "H shift+←", "ten batches back", "Move"),
     Key("goto", "colon", "goto", ":", "go to a batch, hash letter, scope or time", "Windows", "Go to", ":"),
+    Key("find", "slash", "filter", "/", "filter the decisions; esc shows all again", "Windows", "Find", "/"),
+    Key("match.next", "full_stop", "match(1)", ".", "next decision that the filter leaves", "Move"),
+    Key("match.previous", "comma", "match(-1)", ",", "previous decision that the filter leaves", "Move"),
     Key("scope.parent", "u", "parent", "u", "parent scope, then the whole thread", "Scopes and panes"),
     Key("scope.child", "d", "child", "d", "child scope", "Scopes and panes"),
     Key("why", "w", "why", "w", "why: the whole explanation of this verdict", "Windows", "Why", "w"),
@@ -59,9 +62,11 @@ GLOBAL: tuple[Key, ...] = (
     Key("pane.scopes", "1", "pane(1)", "1", "Scopes: threads, runs and sub-agents", "Scopes and panes"),
     Key("pane.detect", "2", "pane(2)", "2", "Detect: counts, limits and distances", "Scopes and panes"),
     Key("pane.inspect", "3", "pane(3)", "3", "Inspect: the batch, and why its verdict", "Scopes and panes"),
+    Key("pane.graph", "4", "pane(4)", "4", "Graph: nodes, ways, and the circle between", "Scopes and panes"),
+    Key("pane.decisions", "6", "pane(6)", "6", "Decisions: the log of warnings and stops", "Scopes and panes"),
     Key("pane.zoom", "z", "zoom", "z", "zoom this pane, and back", "Scopes and panes", "Zoom", "z"),
     Key("help", "question_mark,f1", "help", "? F1", "these keys", "Windows", "Keys", "?"),
-    Key("close", "escape", "back", "esc", "close the window in front, or the zoom", "Windows"),
+    Key("close", "escape", "back", "esc", "close the window, the zoom or the filter", "Windows"),
     Key("quit", "q", "leave", "q", "the same; quit where nothing is open", "Windows", "Quit", "q"),
 )
 LIST: tuple[Key, ...] = (

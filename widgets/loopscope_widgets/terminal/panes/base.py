@@ -72,11 +72,11 @@ def draw(widget: Widget, line: Line, back: Style) -> Strip:
     return strip.extend_cell_length(widget.size.width, back)
 
 
-def safe_title(widget: Widget, text: str) -> str:
-    """A title for a border: text from outside, shown as it is and never read as markup."""
-    text = inert(text)
+def safe_title(widget: Widget, *parts: str) -> str:
+    """A title for a border: text from outside, shown as it is and never read as markup; all but the first part dim."""
+    first, *others = (in_ascii(inert(part)) if widget.app.has_class(ASCII) else inert(part) for part in parts)
     # Textual takes Content as well; its annotation says str.
-    return cast("str", Content(in_ascii(text) if widget.app.has_class(ASCII) else text))
+    return cast("str", Content.assemble(first, *((part, "not bold dim") for part in others)))
 
 
 class LineView(Widget):
@@ -133,6 +133,8 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self.number = number
         self.heading = f"{number} {name}"
         """What the border says; may hold text from outside."""
+        self.beside: tuple[str, ...] = ()
+        """What else the border says: panes that stand in the same place."""
         self.chosen: int | None = None
         """Which of the references the keys have chosen; None before any was."""
         self._lines: list[Line] = []
@@ -145,7 +147,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self._made_for = None
         if not self.display or self.size.width <= 0:
             return
-        self.border_title = safe_title(self, self.heading)
+        self.border_title = safe_title(self, self.heading, *self.beside)
         self._make()
         # A pane that need not scroll is as high as it is: its lines come and go without a new layout.
         self.virtual_size = Size(self.content_region.width, max(len(self._lines), self.content_region.height))

@@ -14,11 +14,13 @@ from textual.timer import Timer
 
 from loopscope.engine.explain import Explanation
 from loopscope.session.session import Session
-from loopscope.views import moves, why
+from loopscope.views import decisions, moves, why
 from loopscope.views.goto import Target
 from loopscope.views.model import Line
 from loopscope_widgets.terminal.keymap import GLOBAL, bindings
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, tell
+from loopscope_widgets.terminal.panes.decisions import DecisionsPane
+from loopscope_widgets.terminal.panes.graph import GraphPane
 from loopscope_widgets.terminal.panes.inspect import DetectPane, InspectPane
 from loopscope_widgets.terminal.panes.scopes import ScopesPane
 from loopscope_widgets.terminal.panes.strip import KeyLine, Tabs, TimelineStrip, TopBar
@@ -28,12 +30,14 @@ from loopscope_widgets.terminal.screens.reader import Changed, Reader
 __all__ = ["DebugScreen"]
 
 _FIRST = 2
+_MIDDLE = (2, 4)
+"""Panes that share a column."""
 _REST = 0.15
 """Seconds that the cursor must rest before the nearest settings are looked for."""
 
 
 _WIDTHS = [(0, "-tiny"), (60, "-narrow"), (110, "-wide")]
-_HEIGHTS = [(0, "-low"), (16, "-short"), (32, "-tall")]
+_HEIGHTS = [(0, "-low"), (16, "-short"), (22, "-medium"), (32, "-tall")]
 
 
 def _layout(breakpoints: list[tuple[int, str]], cells: int) -> str:
@@ -62,7 +66,11 @@ class DebugScreen(Screen[None]):
         self.top = TopBar(session)
         self.strip = TimelineStrip(session)
         self.inspect = InspectPane(session)
-        self.panes: tuple[LinePane, ...] = (ScopesPane(session), DetectPane(session), self.inspect)
+        self.decisions = DecisionsPane(session)
+        beside = (ScopesPane(session), DetectPane(session), GraphPane(session), self.inspect)
+        self._beside: tuple[LinePane, ...] = beside
+        """The panes of the columns; Detect and Graph share the middle one."""
+        self.panes: tuple[LinePane, ...] = (*sorted(beside, key=lambda pane: pane.number), self.decisions)
         self.tabs = Tabs(self.panes)
         self._mark_shown(_FIRST)
         self.passed: WeakSet[Key] = WeakSet()
@@ -78,12 +86,13 @@ class DebugScreen(Screen[None]):
         yield self.strip
         yield self.tabs
         with Horizontal(id="panes"):
-            yield from self.panes
+            yield from self._beside
+        yield self.decisions
         yield KeyLine()
 
     def on_mount(self) -> None:
         """Detect has the focus: it answers how far the run is from being stopped."""
-        self.panes[_FIRST - 1].focus()
+        self.pane(_FIRST).focus()
         self._look_for_nearest()
         self.call_after_refresh(self._say_where)
 
@@ -181,6 +190,27 @@ class DebugScreen(Screen[None]):
             target.go(self.session)
             self.moved()
 
+    def action_filter(self) -> None:
+        """Ask which decisions to show; the log has the focus then."""
+        from loopscope_widgets.terminal.screens.ask import Filter  # noqa: PLC0415 - loaded when it is asked for
+
+        self.show_pane(self.decisions.number)
+        self.app.push_screen(Filter(self.decisions.entries.filter, self._filter))
+
+    def _filter(self, text: str) -> str:
+        """Show the decisions that this leaves; how many."""
+        self.decisions.entries.filter = text
+        self.decisions.show()
+        return decisions.counted(self.decisions.entries)
+
+    def action_match(self, direction: int) -> None:
+        """The next or the previous row that the filter leaves."""
+        log = self.decisions.entries
+        number = log.match(self.session.cursor, direction)
+        self._seek(number)
+        if number is None:
+            tell(self, decisions.no_match(self.session, log, direction), problem=True)
+
     def action_why(self) -> None:
         """The whole explanation in a window."""
         if not self.session.cursor:
@@ -205,13 +235,20 @@ class DebugScreen(Screen[None]):
         """Focus a pane; on a narrow screen, or zoomed, it is the one that is shown."""
         self._mark_shown(number)
         # At once, where `focus` waits: the next key may be there already.
-        self.set_focus(self.panes[number - 1])
+        self.set_focus(self.pane(number))
         self.tabs.show()
+
+    def pane(self, number: int) -> LinePane:
+        """The pane with this number."""
+        return next(pane for pane in self.panes if pane.number == number)
 
     def _mark_shown(self, number: int) -> None:
         self.tabs.current = number
         for pane in self.panes:
             pane.set_class(pane.number == number, "-shown")
+            if number in _MIDDLE and pane.number in _MIDDLE:
+                pane.set_class(pane.number != number, "-behind")
+        self.set_class(number == self.decisions.number, "-log")
 
     def action_pane(self, number: int) -> None:
         """Focus a pane."""
@@ -219,7 +256,8 @@ class DebugScreen(Screen[None]):
 
     def action_next_pane(self, by: int) -> None:
         """The pane beside this one."""
-        self.show_pane((self.tabs.current - 1 + by) % len(self.panes) + 1)
+        numbers = [pane.number for pane in self.panes]
+        self.show_pane(numbers[(numbers.index(self.tabs.current) + by) % len(numbers)])
 
     def on_tabs_chosen(self, event: Tabs.Chosen) -> None:
         """A tab was clicked."""
@@ -236,9 +274,11 @@ class DebugScreen(Screen[None]):
         self.toggle_class("-zoomed")
 
     def action_back(self) -> None:
-        """Leave the zoom."""
+        """Leave the zoom, else show all decisions again."""
         if self.has_class("-zoomed"):
             self.remove_class("-zoomed")
+        elif self.decisions.entries.filter:
+            self._filter("")
         else:
             tell(self, "nothing is open in front; q quits")
 
