@@ -30,7 +30,7 @@ _SUFFIX = ".json"
 _LONGEST = 1 << 16
 _SETTLED = 60.0
 """Seconds after which a file that belongs to nobody is no longer one that is just being made."""
-_TAIL = 8
+_PROBE = 0.2
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -175,14 +175,22 @@ def _read(path: Path) -> Entry | None:
             entry = _decoder.decode(file.read(_LONGEST))
     except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    return msgspec.structs.replace(entry, path=str(path))
+    # Seen through a mount, the folder may have another path here than where the process listens.
+    address = str(path.with_suffix(".sock")) if entry.transport == "unix" else entry.address
+    return msgspec.structs.replace(entry, path=str(path), address=address)
 
 
 def _is_dead(entry: Entry) -> bool:
     """A socket that is refused is dead, whoever asks; a pid may only be unknown in this namespace."""
     if entry.transport == "unix":
         return not _listens(entry.address)
-    return not is_alive(entry.pid, entry.start_time)
+    if is_alive(entry.pid, entry.start_time):
+        return False
+    try:
+        dial(entry, _PROBE).close()
+    except CannotAttachError:
+        return True
+    return False
 
 
 def _listens(path: str) -> bool:

@@ -79,18 +79,19 @@ def _candidates() -> Iterator[Path]:
     if uid is None:
         found.append(Path(tempfile.gettempdir()) / "loopscope")
     else:
-        if Path(runtime).is_absolute() and _is_own(Path(runtime), uid):
+        if Path(runtime).is_absolute() and _is_ours(Path(runtime), uid):
             found.append(Path(runtime) / "loopscope")
         standard = Path(f"/run/user/{uid}")
-        if sys.platform == "linux" and _is_own(standard, uid):
+        if sys.platform == "linux" and _is_ours(standard, uid):
             found.append(standard / "loopscope")
         found += [Path(place) / f"loopscope-{uid}" for place in (tempfile.gettempdir(), "/tmp")]  # noqa: S108 - checked
     yield from dict.fromkeys(found)
 
 
-def _is_own(folder: Path, uid: int) -> bool:
+def _is_ours(folder: Path, uid: int) -> bool:
+    """Whether it is this user's, or was made for it: nothing is put into the folder of somebody else."""
     try:
-        return folder.stat().st_uid == uid
+        return folder.stat().st_uid in (0, uid)
     except OSError:
         return False
 

@@ -55,6 +55,7 @@ def test_a_name_that_two_processes_have_is_no_name(link: Link) -> None:
     """Their pids are given."""
     twin = msgspec.structs.replace(link.entry, pid=os.getppid())
     file = Path(link.address).with_name("1-twin.json")
+    file.with_suffix(".sock").hardlink_to(link.address)
     file.write_bytes(msgspec.json.encode(twin))
     with pytest.raises(CannotAttachError, match=rf"2 live processes are test.*{os.getppid()}"):
         resolve("test")

@@ -233,10 +233,29 @@ def test_a_port_of_a_dead_process_is_not_listed(opened: Callable[..., Link]) -> 
     link = opened(transport="tcp")
     file = next(Path(os.environ["XDG_RUNTIME_DIR"]).glob("loopscope/*.json"))
     assert len(entries()) == 1
-    for gone in ({"pid": 2**22 + 1}, {"start_time": 1}):
+    link.close()
+    for gone, there in (({"pid": 2**22 + 1}, 0), ({"start_time": 1}, 0), ({}, 1)):
         file.write_bytes(msgspec.json.encode(msgspec.structs.replace(link.entry, **gone)))
-        assert entries() == []
-        assert not file.exists()
+        assert len(entries()) == there
+        assert file.exists() == bool(there)
+
+
+def test_a_port_that_answers_is_never_removed(opened: Callable[..., Link]) -> None:
+    """Though its pid means nothing here."""
+    link = opened(transport="tcp")
+    file = next(Path(os.environ["XDG_RUNTIME_DIR"]).glob("loopscope/*.json"))
+    file.write_bytes(msgspec.json.encode(msgspec.structs.replace(link.entry, pid=2**22 + 1)))
+    assert len(entries()) == 1
+
+
+def test_a_folder_that_is_mounted_elsewhere_works(link: Link) -> None:
+    """As that of a container, where the socket has another path than the process knows."""
+    file = Path(link.address).with_suffix(".json")
+    inside = msgspec.structs.replace(link.entry, address="/run/inside/loopscope/1-a.sock", pid=2**22 + 1)
+    file.write_bytes(msgspec.json.encode(inside))
+    with connect("test") as client:
+        assert client.welcome.session == link.entry.session
+    assert file.exists()
 
 
 def test_files_that_belong_to_nobody_are_removed_after_a_while(link: Link) -> None:
