@@ -5,25 +5,29 @@
     from loopscope import LoopDetector              # the engine alone: events in, decisions out
     from loopscope import Session, open             # the debugger without a screen
     from loopscope import listen                    # makes this process one that `loopscope attach` finds
+    from loopscope import tap                       # observes any LangGraph graph, its nodes untouched
 
 The names are loaded when they are first used, so that importing loopscope loads no framework and the middleware
-nothing of the debugger.
+nothing of the debugger. With LOOPSCOPE=1 in its environment a program that imports loopscope is observed, and can be
+attached to; with LOOPSCOPE=control it can be steered as well.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from loopscope.adapters.langchain import LoopDetectionMiddleware
+    from loopscope.adapters.tap.handler import tap
     from loopscope.api import open  # noqa: A004 - reads as `loopscope.open(...)`
     from loopscope.engine.detector import LoopDetector
     from loopscope.engine.policy import Policy
     from loopscope.link.endpoint import listen
     from loopscope.session.session import Session
 
-__all__ = ["LoopDetectionMiddleware", "LoopDetector", "Policy", "Session", "__version__", "listen", "open"]
+__all__ = ["LoopDetectionMiddleware", "LoopDetector", "Policy", "Session", "__version__", "listen", "open", "tap"]
 
 __version__ = "0.1.0"
 
@@ -34,6 +38,7 @@ _HOMES = {
     "Session": "loopscope.session.session",
     "listen": "loopscope.link.endpoint",
     "open": "loopscope.api",
+    "tap": "loopscope.adapters.tap.handler",
 }
 
 
@@ -44,6 +49,10 @@ def __getattr__(name: str) -> object:
     value: object = getattr(import_module(home), name)
     globals()[name] = value
     return value
+
+
+if os.environ.get("LOOPSCOPE"):
+    import_module("loopscope.autostart").from_environment()
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from loopscope.engine.events import Graph, GraphEdge, GraphNode
 
-__all__ = ["Shape", "current", "has_node"]
+__all__ = ["Shape", "current", "has_node", "of"]
 
 _UNNAMED = "LangGraph"
 _KEPT = 32
@@ -49,6 +49,15 @@ def current() -> Shape:
         return _NOTHING
 
 
+def of(graph: Any) -> Shape:
+    """The shape of a compiled graph; as much of it as can be drawn. Never raises."""
+    try:
+        known = _known.get(id(graph.nodes))
+        return known[1] if known is not None and known[0]() is graph else _keep(graph)
+    except Exception:  # noqa: BLE001 - anything may have been given for a graph
+        return _NOTHING
+
+
 def has_node(name: str) -> bool:
     """Whether the graph whose node is running has a node of this name; False where it cannot be reached."""
     try:
@@ -66,10 +75,12 @@ def _nodes() -> dict[str, Any]:
 
 def _look(nodes: dict[str, Any]) -> Shape:
     owner = _owner(nodes)
-    if owner is None:
-        return _NOTHING
+    return _NOTHING if owner is None else _keep(owner)
+
+
+def _keep(owner: CompiledStateGraph[Any, Any, Any, Any]) -> Shape:
     shape = Shape(None if owner.name == _UNNAMED else owner.name, _drawn(owner))
-    _known[id(nodes)] = (weakref.ref(owner), shape)
+    _known[id(owner.nodes)] = (weakref.ref(owner), shape)
     while len(_known) > _KEPT:
         _known.popitem(last=False)
     return shape

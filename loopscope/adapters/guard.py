@@ -61,7 +61,7 @@ class Guard(Steered):
         self.name = name
         self.policy = policy
         self.recorder = recorder
-        self.detector = LoopDetector(policy, assume_delivery=False)
+        self.detector = LoopDetector(policy, assume_delivery=not self.enforced)
         self.ids: ScopeIds[Loop] = ScopeIds(2 * policy.max_tracked_threads, self._make, self._lost)
         self._publisher = Publisher(self.detector)
         self._redactor = redactor
@@ -236,11 +236,14 @@ class Guard(Steered):
     def _announce(self, loop: Loop) -> None:
         if loop.announced:
             return
-        agent, graph = self._shape()
+        agent, graph = self._shape_of(loop)
         with bus.lock:
             if isinstance(loop.parent, Loop):
                 loop.parent.children[loop.prefix] = loop
             self._publisher.start(loop, agent or _node_of(loop.prefix), graph)
+
+    def _shape_of(self, loop: Loop) -> tuple[str | None, Graph | None]:  # noqa: ARG002 - it is the running one
+        return self._shape()
 
     def _decide_fully(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
         self.full = True

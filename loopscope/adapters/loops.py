@@ -40,6 +40,8 @@ class Outcome(NamedTuple):
     failed: bool
     content: object
     error_type: str | None = None
+    duration_s: float | None = None
+    """Seconds that the tool took; None where it was not seen to run."""
 
 
 class Loop(Scope):

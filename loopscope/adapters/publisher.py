@@ -100,6 +100,7 @@ class Publisher:
                 size=shown.size,
                 digest=shown.digest,
                 error_type=outcome.error_type,
+                duration_s=outcome.duration_s,
             ),
         )
 
@@ -129,7 +130,7 @@ class Publisher:
             self._hand_out(loop, event)
             for decision in decisions:
                 self._hand_out(loop, _recorded(decision))
-            if any(decision.action == "warn" for decision in decisions):
+            if loop.guard.enforced and any(decision.action == "warn" for decision in decisions):
                 for text in self._detector.pending(loop.key):
                     if text not in before:
                         self._hand_out(loop, Warned(**_stamp(loop.key), state="queued", text=text))

@@ -18,7 +18,7 @@ from loopscope.adapters.context import ABSENT, run_id_in, thread_id_in
 from loopscope.engine.events import ScopeKey
 from loopscope.recording.bus import bus
 
-__all__ = ["NO_THREAD", "Invocation", "LastTask", "Run", "Scope", "ScopeIds"]
+__all__ = ["NO_THREAD", "Invocation", "LastTask", "Run", "Scope", "ScopeIds", "scope_at"]
 
 NO_THREAD = "default"
 """The thread of runs that name none."""
@@ -205,6 +205,17 @@ class ScopeIds(Generic[S]):
                 self._seen.pop(id(invocation.control), None)
                 _let_go(invocation)
 
+    def record(self, scope: S) -> _Seen[S] | None:
+        """What is known of this scope's invocation: whoever looks for it but once marks there that it goes on."""
+        return self._seen.get(id(scope.invocation.control))
+
+    def leave(self, control: object) -> None:
+        """An invocation is over whose top level was never looked for here."""
+        with bus.lock:
+            seen = self._seen.get(id(control))
+            if seen is not None and seen.invocation.control is control:
+                del self._seen[id(control)]
+
     def open_scopes(self) -> Iterator[S]:
         """The scopes that have begun and not ended, oldest invocation first."""
         for seen in list(self._seen.values()):
@@ -321,6 +332,13 @@ class ScopeIds(Generic[S]):
             runs[:] = [*(other for other in runs if other.open), run][-_RUNS_PER_THREAD:]
         while len(self._runs) > self._limit:
             self._runs.popitem(last=False)
+
+
+def scope_at(runtime: Any) -> Scope | None:
+    """The scope that an adapter, whichever it is, has open where this runtime's node runs."""
+    place = _place(runtime)
+    invocation = _invocations.get(id(place.anchor))
+    return invocation.scopes.get(place.prefix) if invocation is not None else None
 
 
 def _place(runtime: Any) -> _Place:

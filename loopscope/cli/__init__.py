@@ -23,6 +23,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 VERBS = {
     "attach": "Open the debugger on a running or a recorded agent.",
+    "run": "Run a program and observe its graphs, nothing in it changed.",
     "ps": "List the processes that can be attached to.",
     "ctl": "Pause, step, continue or stop a live process, or set its limits.",
     "replay": "Print the decision for every batch of a recording.",
@@ -63,13 +64,21 @@ def cli(context: click.Context, *, version: bool) -> None:
 
 def main() -> NoReturn:
     """The `loopscope` command: runs it and leaves with its exit code."""
-    sys.exit(run(sys.argv[1:]))
+    if "loopscope.autostart" in sys.modules:
+        # LOOPSCOPE is meant for the programs that are observed.
+        sys.modules["loopscope.autostart"].disarm()
+    sys.exit(run(sys.argv[1:], in_place=True))
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Runs a command line and gives its exit code; errors are told on stderr in one line."""
+def run(arguments: Sequence[str], *, in_place: bool = False) -> int:
+    """Runs a command line and gives its exit code; errors are told on stderr in one line.
+
+    Args:
+        arguments: without the name of the command.
+        in_place: a program that is to be run takes the place of this process.
+    """
     try:
-        return _invoke(arguments)
+        return _invoke(arguments, in_place=in_place)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "loopscope"
@@ -87,10 +96,12 @@ def run(arguments: Sequence[str]) -> int:
         return 0
 
 
-def _invoke(arguments: Sequence[str]) -> int:
+def _invoke(arguments: Sequence[str], *, in_place: bool) -> int:
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     result = cli.main(list(arguments), prog_name="loopscope", standalone_mode=False)
     sys.stdout.flush()
+    if hasattr(result, "become"):
+        result = result.become() if in_place else result.run()
     return result if isinstance(result, int) else 0
 
 

@@ -1,0 +1,351 @@
+"""The callbacks: LangChain tells of runs here, by their ids alone, and the observer is told of nodes and graphs.
+
+A failing tap never disturbs the run: what goes wrong in a callback is logged, once, and ends there.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.runnables.config import var_child_runnable_config
+from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent, GraphResumeEvent
+
+from loopscope.adapters.tap.at_gate import EitherWay, admitted, asked
+from loopscope.adapters.tap.observer import Observer
+from loopscope.adapters.tap.reach import NEAREST, running_graph, runtime_of, told_runtime
+from loopscope.adapters.tap.runs import Bounded, GraphRun, NodeRun, Run, ToolRun
+from loopscope.adapters.tap.watcher import Watcher
+from loopscope.engine.identity import Identity
+from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.recording.gate import JUDGE, gatehouse
+from loopscope.recording.redaction import Redactor
+from loopscope.recording.writer import recorder_for
+
+__all__ = ["Tap", "tap"]
+
+_RUNS = 20_000
+"""Runs that are remembered at once; beyond that the oldest ones are taken for runs whose end was never told."""
+_NAMESPACE = "langgraph_checkpoint_ns"
+_STEP, _NODE_ITSELF = "seq:step:", "seq:step:1"
+"""How runs within a node are tagged: what comes behind the node's own function writes its output and picks edges."""
+_log = logging.getLogger("loopscope")
+
+
+class Tap(GraphCallbackHandler):
+    """A callback handler that observes every graph which it is given to. Made by `tap`; safe from any thread."""
+
+    run_inline = True
+    """Under ainvoke too, callbacks come in order, on the thread of the event loop."""
+
+    def __init__(self, watcher: Watcher, graph: object) -> None:
+        super().__init__()
+        self._watcher = watcher
+        self._observer = Observer(watcher, graph)
+        self._runs: Bounded[int, Run] = Bounded(_RUNS)
+        self._has_failed = False
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that decides, to be seen and not to be felt."""
+        return self._watcher.policy
+
+    def close(self) -> None:
+        """End the recording, if there is one, and wait a moment until it is on disk. Observing goes on."""
+        self._watcher.close()
+
+    @property
+    def ignore_retriever(self) -> bool:
+        """Retrievers are no tools of a model."""
+        return True
+
+    @property
+    def ignore_agent(self) -> bool:
+        """Agents older than LangGraph."""
+        return True
+
+    @property
+    def ignore_retry(self) -> bool:
+        """What is tried again shows as a run of its own."""
+        return True
+
+    @property
+    def ignore_custom_event(self) -> bool:
+        """A program's own events."""
+        return True
+
+    def on_chain_start(  # noqa: PLR0913 - the callback's signature
+        self,
+        serialized: dict[str, Any] | None,  # noqa: ARG002 - the callback's signature
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        """A graph, a node, or something within a node begins."""
+        try:
+            around = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
+            told = metadata or {}
+            if type(around) is GraphRun:
+                begun = NodeRun(run_id.int, around, told.get("langgraph_node"), told.get(_NAMESPACE), inputs)
+                self._runs[begun.run_id] = begun
+                around.nodes.add(begun)
+                if around.loop is None or self._observer.earlier:
+                    self._node_begins(begun, told)
+                return
+            node = around if type(around) is NodeRun else _node_of(around)
+            if node is not None and tags and tags[0].startswith(_STEP) and tags[0] != _NODE_ITSELF:
+                # An edge, most often: for those, the way to the graph is too long to be gone each time.
+                graph = None
+            else:
+                graph = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
+            if graph is not None:
+                self._runs.keep(run_id.int, GraphRun(node, graph))
+            elif node is not None and told.get(_NAMESPACE, node.namespace) == node.namespace:
+                self._runs[run_id.int] = node
+            elif parent_run_id is not None and _NAMESPACE in told:
+                self._unseen_begins(node, run_id.int, parent_run_id.int, told, inputs)
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """What began has failed, was interrupted or cancelled."""
+        try:
+            run = self._runs.pop(run_id.int, None)
+            if type(run) is GraphRun:
+                self._observer.graph_failed(run, error)
+            elif type(run) is NodeRun and run.run_id == run_id.int:
+                update = getattr(error, "args", ())[:1] if type(error).__name__ == "ParentCommand" else ()
+                for message in self._observer.fresh(run, list(update)):
+                    self._observer.take(run, message, admitted(self._observer, run, message))
+                self._observer.node_failed(run, error)
+        except Exception as failure:  # noqa: BLE001 - see the module
+            self._failed(failure)
+
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],  # noqa: ARG002 - the callback's signature
+        messages: list[list[Any]],  # noqa: ARG002 - as above
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **_: Any,
+    ) -> None:
+        """A model is asked."""
+        try:
+            node = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
+            if type(node) is not NodeRun:
+                node = self._node(node)
+            if node is not None:
+                self._runs[run_id.int] = node
+                if self._watcher.watched:
+                    self._observer.asking(node)
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002 - its signature
+        """A model gave no answer."""
+        self._runs.pop(run_id.int, None)
+
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any],
+        input_str: str,  # noqa: ARG002 - the callback's signature
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tool_call_id: str | None = None,
+        **_: Any,
+    ) -> None:
+        """A tool begins."""
+        try:
+            node = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
+            if type(node) is not NodeRun:
+                node = self._node(node)
+            if node is not None:
+                self._runs[run_id.int] = ToolRun(node, tool_call_id, serialized.get("name"), time.monotonic())
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
+        """A tool gave something back."""
+        try:
+            run = self._runs.pop(run_id.int, None)
+            if type(run) is ToolRun and (self._watcher.watched or run.node.failures):
+                self._observer.tool_ended(run, output, time.monotonic() - run.began)
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        """A tool raised."""
+        try:
+            run = self._runs.pop(run_id.int, None)
+            if type(run) is ToolRun:
+                self._observer.tool_failed(run, error, time.monotonic() - run.began)
+        except Exception as failure:  # noqa: BLE001 - see the module
+            self._failed(failure)
+
+    def on_interrupt(self, event: GraphInterruptEvent) -> None:
+        """The invocation pauses, to be resumed by another one."""
+        run = self._runs.get(event.run_id.int) if event.run_id is not None else None
+        if type(run) is GraphRun:
+            run.paused = True
+
+    def on_resume(self, event: GraphResumeEvent) -> None:
+        """A graph goes on where it was left."""
+        run = self._runs.get(event.run_id.int) if event.run_id is not None else None
+        if type(run) is GraphRun:
+            run.resumed = True
+
+    def _llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+        try:
+            run = self._runs.pop(run_id.int, None)
+            message = _answer_in(response)
+            if type(run) is NodeRun and message is not None:
+                run.answered(message)
+                gated = gatehouse.gate is not None
+                self._observer.said(run, message, admitted(self._observer, run, message) if gated else JUDGE)
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    async def _allm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+        try:
+            run = self._runs.pop(run_id.int, None)
+            message = _answer_in(response)
+            if type(run) is NodeRun and message is not None:
+                run.answered(message)
+                self._observer.said(run, message, await asked(self._observer, run, message))
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    def _chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        try:
+            run = self._runs.pop(run_id.int, None)
+            if type(run) is NodeRun:
+                if run.run_id != run_id.int:
+                    return
+                for message in self._observer.fresh(run, outputs):
+                    self._observer.take(run, message, admitted(self._observer, run, message))
+                if run.failures:
+                    self._observer.tell_failures(run)
+                run.graph.nodes.discard(run)
+            elif type(run) is GraphRun:
+                self._observer.graph_ended(run, outputs)
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+
+    async def _achain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        run = self._runs.get(run_id.int)
+        try:
+            if type(run) is NodeRun and run.run_id == run_id.int:
+                for message in self._observer.fresh(run, outputs):
+                    self._observer.take(run, message, await asked(self._observer, run, message))
+        except Exception as error:  # noqa: BLE001 - see the module
+            self._failed(error)
+        self._chain_end(outputs, run_id=run_id)
+
+    # Which of the two is called depends on whether a batch may be held at that moment.
+    on_llm_end = EitherWay(_llm_end, _allm_end)
+    on_chain_end = EitherWay(_chain_end, _achain_end)
+
+    def _node(self, parent: Run | None) -> NodeRun | None:
+        """The node that a run with this parent is in; where its callbacks are its own, the code's context tells it."""
+        if parent is None and (found := _parent_in_context()) is not None:
+            parent = self._runs.get(found.int)
+        return _node_of(parent)
+
+    def _node_begins(self, node: NodeRun, told: dict[str, Any]) -> None:
+        """The first node of a graph, or one that may have been executed before."""
+        graph = node.graph
+        if graph.runtime is None:
+            frame = sys._getframe(NEAREST)  # noqa: SLF001 - see there
+            graph.runtime = runtime_of(frame, node.namespace) or told_runtime(graph.root, told)
+        self._observer.begin(node)
+
+    def _unseen_begins(
+        self, node: NodeRun | None, run_id: int, parent_run_id: int, told: dict[str, Any], inputs: object
+    ) -> None:
+        """Something in a namespace of its own: a task within a node, or a node of a graph not seen before."""
+        if node is not None and node.run_id == parent_run_id:
+            graph = node.graph
+        else:
+            graph = GraphRun(node, None)
+            self._runs.keep(parent_run_id, graph)
+        begun = NodeRun(run_id, graph, told.get("langgraph_node"), told.get(_NAMESPACE), inputs)
+        self._runs[run_id] = begun
+        graph.nodes.add(begun)
+        self._node_begins(begun, told)
+
+    def _failed(self, error: Exception) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            _log.warning("the tap failed and may miss something of the run, which goes on: %r", error, exc_info=error)
+
+    def __copy__(self) -> Tap:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tap:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A config that holds it may be pickled; what is made of it elsewhere observes nothing.
+        return BaseCallbackHandler, ()
+
+
+def tap(
+    graph: object = None,
+    *,
+    policy: Policy | None = None,
+    record: str | PathLike[str] | None = None,
+    redact: Sequence[str] = (),
+) -> Tap:
+    """A callback handler that observes any compiled LangGraph graph, its nodes untouched.
+
+    Give it to a run (`graph.invoke(state, {"callbacks": [tap()]})`) or to a graph for good
+    (`graph.with_config(callbacks=[tap()])`). What it sees goes to `listen()`'s viewers and to the recording.
+
+    Args:
+        graph: whose structure is shown where that of the running graph cannot be found out.
+        policy: the limits that decide; nothing is ever warned or stopped. The defaults, unless given.
+        record: file to which the runs are recorded; `{pid}` in its name is this process.
+        redact: regular expressions of further secrets that must not be shown or recorded.
+
+    Raises:
+        UsageError: where the file cannot be written to, or an expression is none.
+    """
+    whole = DEFAULT if policy is None else policy
+    redactor = Redactor(redact, key_of=Identity(whole).key)
+    recorder = None if record is None else recorder_for(record, policy=whole, enforced=False)
+    return Tap(Watcher(whole, recorder, redactor), graph)
+
+
+def _node_of(run: Run | None) -> NodeRun | None:
+    """The node that something runs in."""
+    if type(run) is NodeRun:
+        return run
+    return run.node if type(run) is ToolRun else None
+
+
+def _answer_in(response: LLMResult) -> AIMessage | None:
+    """The message that a chat model gave; of several candidates the first, as for whoever invoked it."""
+    first = response.generations[0][0] if response.generations and response.generations[0] else None
+    message = first.message if isinstance(first, ChatGeneration) else None
+    return message if type(message) is AIMessage or isinstance(message, AIMessage) else None
+
+
+def _parent_in_context() -> UUID | None:
+    """The run that this code belongs to, for one that was started with callbacks of its own."""
+    config = var_child_runnable_config.get()
+    found: UUID | None = getattr(config.get("callbacks"), "parent_run_id", None) if config else None
+    return found

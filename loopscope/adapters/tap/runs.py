@@ -1,0 +1,147 @@
+"""The runs that LangChain's callbacks tell of, as far as the tap needs them: of graphs, of their nodes, of tools.
+
+Every callback names its run and the run around it, and nothing else that would tell which graph it is in. Apart from
+what is done with them, and bounded: a run whose end is never told must not stay for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+from langchain_core.messages import AIMessage
+from msgspec import Struct
+
+from loopscope.adapters.tap.watcher import Watched
+
+__all__ = ["Asked", "Bounded", "Earlier", "Failure", "GraphRun", "NodeRun", "ToolRun"]
+
+_KNOWN = 4_096
+"""Messages of one invocation that are remembered as observed; what is forgotten is recognised more slowly."""
+_ANSWERS = 256
+"""Answers of models within one execution of a node that are remembered."""
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Bounded(dict[K, V], Generic[K, V]):
+    """A dict that forgets its oldest entry when there are too many. Safe from any thread, as far as a dict is."""
+
+    __slots__ = ("limit",)
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def keep(self, key: K, value: V) -> None:
+        """Set an entry, and forget what is too much: whoever sets many may leave that to every so many."""
+        self[key] = value
+        while len(self) > self.limit:
+            # Another thread may do the same at the same moment.
+            with contextlib.suppress(RuntimeError, StopIteration):
+                self.pop(next(iter(self)), None)
+
+
+class GraphRun:
+    """One run of a graph: the whole invocation, or that of a graph within a node."""
+
+    __slots__ = (
+        "aliases", "drained_by", "graph", "known", "loop", "nodes", "outer", "paused", "resumed", "root", "runtime",
+        "silent",
+    )  # fmt: skip
+
+    def __init__(self, outer: NodeRun | None, graph: Any) -> None:
+        self.outer = outer
+        self.root: GraphRun = self if outer is None else outer.graph.root
+        """The outermost graph that is observed."""
+        self.graph = graph
+        """The graph itself; None where it could not be reached."""
+        self.runtime: Any = None
+        """Of its first node."""
+        self.loop: Watched | None = None
+        """The agent loop that its batches belong to, once there is one."""
+        self.silent = False
+        """Nothing is told of it: somebody else does, a middleware or another tap, or it is over."""
+        self.resumed = False
+        self.paused = False
+        """It was interrupted, to be resumed by a later invocation."""
+        self.nodes: set[NodeRun] = set()
+        """Its nodes that are running."""
+        if self.root is self:
+            self.known: Bounded[str | int, object] = Bounded(_KNOWN)
+            """Messages that were observed: by id, or by address (with the message, so that the address stays its)."""
+            self.aliases: Bounded[str | None, str | None] = Bounded(_KNOWN)
+            """Call ids of batches that were told in an earlier execution of their node, and their ids there."""
+            self.drained_by: str | None = None
+            """Who stopped the invocation."""
+
+
+class NodeRun(Struct, eq=False):
+    """One execution of a node, with everything that runs inside of it but the nodes of further graphs."""
+
+    run_id: int
+    """As a number, which is hashed much faster."""
+    graph: GraphRun
+    name: str | None
+    namespace: str | None
+    """The checkpoint namespace of this execution; it ends in the id of its task."""
+    inputs: Any
+    answers: list[AIMessage] = []
+    """What models said here."""
+    again: list[Asked] = []
+    """The batches of an earlier execution of the same task that this one has yet to come to."""
+    results: set[str | None] = set()
+    """Call ids whose results were told."""
+    failures: dict[str | None, Failure] = {}
+    """Calls whose tool raised, until it is known what the model gets to see of that."""
+    holds: set[asyncio.Task[Any] | None] = set()
+    """Callbacks that wait at the gate."""
+
+    @property
+    def task_id(self) -> str:
+        """Names this execution, and a later one of the same task."""
+        return (self.namespace or "").rpartition(":")[2]
+
+    def answered(self, message: AIMessage) -> None:
+        """Remember what a model said."""
+        if len(self.answers) < _ANSWERS:
+            self.answers.append(message)
+
+
+class ToolRun(Struct, eq=False):
+    """One run of a tool."""
+
+    node: NodeRun
+    call_id: str | None
+    """None where it was not run for a model's call."""
+    name: str | None
+    began: float
+    """`time.monotonic()`."""
+
+
+class Failure(NamedTuple):
+    """A tool that raised."""
+
+    name: str | None
+    error: BaseException
+    duration_s: float
+
+
+class Asked(NamedTuple):
+    """A batch, told apart from others by what it asks for."""
+
+    calls: tuple[tuple[str, str], ...]
+    """Name and arguments."""
+    ids: tuple[str | None, ...]
+
+
+class Earlier(NamedTuple):
+    """What was told of an execution of a node that failed or was interrupted, for when it is executed again."""
+
+    asked: list[Asked]
+    results: set[str | None]
+
+
+Run: TypeAlias = GraphRun | NodeRun | ToolRun

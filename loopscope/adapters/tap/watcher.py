@@ -1,0 +1,159 @@
+"""The guard of a run that is only watched: the same engine and events, and nothing that reaches the run.
+
+Decisions are events alone, no warning is queued for the model, and nothing is left in the caller's context. What the
+engine takes for delivered is assumed, as in the replay of a recording that tells of no deliveries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from loopscope.adapters.guard import Guard
+from loopscope.adapters.loops import Loop, Outcome
+from loopscope.adapters.publisher import Ending
+from loopscope.adapters.scope_id import Invocation, scope_at
+from loopscope.engine.decision import Decision
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, Call, Graph, ScopeKey
+from loopscope.engine.policy import Policy
+from loopscope.recording.bus import bus
+from loopscope.recording.gate import Arrival
+from loopscope.recording.redaction import Redactor
+from loopscope.recording.writer import Recorder
+
+__all__ = ["Shape", "Watched", "Watcher"]
+
+_AT_ONCE = 32
+"""Batches that nobody watches, and that are accounted together."""
+
+Shape = Callable[[], tuple[str | None, Graph | None]]
+"""Gives the name and the graph of an agent, where they are known."""
+
+
+def _no_shape() -> tuple[str | None, Graph | None]:
+    return None, None
+
+
+class Watched(Loop):
+    """One agent loop that is watched."""
+
+    __slots__ = ("record", "shape")
+
+    def __init__(self, guard: Guard, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
+        super().__init__(guard, invocation, prefix, context, thread)
+        self.shape: Shape = _no_shape
+        self.record: Any = None
+        """Where it is marked that the invocation goes on."""
+
+
+class Watcher(Guard):
+    """One engine that watches any number of runs, threads and agents.
+
+    Args:
+        policy: the limits.
+        recorder: where the events go, besides the process's observers.
+        redactor: takes secrets out of what is published.
+    """
+
+    enforced = False
+
+    def __init__(self, policy: Policy, recorder: Recorder | None, redactor: Redactor) -> None:
+        self._unaccounted: list[tuple[ScopeKey, tuple[Call, ...]]] = []
+        super().__init__(policy, recorder, redactor, _no_shape, "tap")
+
+    @property
+    def detector(self) -> LoopDetector:
+        """The engine, which has seen everything that happened."""
+        if self._unaccounted:
+            self.catch_up()
+        return self._detector
+
+    @detector.setter
+    def detector(self, made: LoopDetector) -> None:
+        self._detector = made
+
+    @property
+    def watched(self) -> bool:
+        """Whether events are made at all; where nobody looks, the engine alone is told."""
+        return self.full or bus.active
+
+    def enter(self, runtime: Any, shape: Shape, *, resumed: bool) -> Watched | None:
+        """The agent loop of a graph that has begun; None where somebody else tells its events.
+
+        Args:
+            runtime: of one of its nodes.
+            shape: asked when the loop is first told of.
+            resumed: it goes on where it was interrupted.
+        """
+        with bus.lock:
+            there = scope_at(runtime)
+            if isinstance(there, Loop) and there.guard is not self:
+                return None
+            loop = self.ids.find(runtime) if resumed else self.ids.begin(runtime)
+        if not isinstance(loop, Watched):
+            return None
+        loop.shape = shape
+        loop.record = self.ids.record(loop)
+        return loop
+
+    def show(self, loop: Loop) -> None:
+        """Tell that this loop runs, if that was not told yet."""
+        self._announce(loop)
+
+    def count(self, loop: Loop, calls: tuple[Call, ...]) -> None:
+        """Account a batch that nobody watches, with others: that is much cheaper than each in the midst of a run."""
+        waiting = self._unaccounted
+        waiting.append((loop.key, calls))
+        if len(waiting) >= _AT_ONCE:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Account what has not been yet."""
+        with bus.lock:
+            waiting, self._unaccounted = self._unaccounted, []
+            observe = self._detector.observe
+            for (thread_id, run_id), calls in waiting:
+                observe(Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls))
+
+    def held(self, loop: Loop, calls: tuple[Call, ...], message_id: str | None, node: str | None) -> Arrival:
+        """A batch as it stands before the gate."""
+        self.full = True
+        self._announce(loop)
+        return Arrival(loop.key, tuple(map(self._redactor.call, calls)), self, message_id, node)
+
+    def tell(self, loop: Loop, outcome: Outcome) -> None:
+        """What a tool gave back, as soon as it does."""
+        self.full = True
+        self._announce(loop)
+        shown = self._redactor.preview(outcome.content)
+        with bus.lock:
+            self._publisher.result(loop, outcome, shown)
+
+    def finish(self, loop: Loop, status: Ending, reason: str | None = None) -> None:
+        """An agent loop is over."""
+        shown = None if reason is None else self._redactor.text(reason[:300])
+        with bus.lock:
+            if loop.announced:
+                self._publisher.end(loop, status, shown)
+            self._leave(loop)
+
+    def _make(self, invocation: Invocation, prefix: str, context: object, thread: object) -> Loop:
+        return Watched(self, invocation, prefix, context, thread)
+
+    def _announce(self, loop: Loop) -> None:
+        if loop.announced:
+            return
+        self.catch_up()
+        if isinstance(loop.parent, Watched):
+            self._announce(loop.parent)
+        # Drawn before the lock is taken, since that takes a while.
+        self._shape_of(loop)
+        with bus.lock:
+            super()._announce(loop)
+
+    def _shape_of(self, loop: Loop) -> tuple[str | None, Graph | None]:
+        return loop.shape() if isinstance(loop, Watched) else (None, None)
+
+    def _act(self, loop: Loop, decision: Decision, calls: tuple[Call, ...]) -> str | None:  # noqa: ARG002 - it is only watched
+        return None

@@ -1,0 +1,130 @@
+"""`loopscope run`: a program with the tap on, run by Python itself, with nothing in it changed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from loopscope.cli.options import policy_choice, policy_options
+from loopscope.errors import UsageError
+
+__all__ = ["Program", "command"]
+
+_STDIN = "-"
+
+
+class Program:
+    """A Python program that is ready to be run under observation.
+
+    Args:
+        arguments: what follows `python` on the command line.
+        environment: of its process.
+    """
+
+    def __init__(self, arguments: Sequence[str], environment: dict[str, str]) -> None:
+        self._command = [sys.executable, *arguments]
+        self._environment = environment
+
+    def become(self) -> NoReturn:
+        """Run it in place of this process, so that its pid, signals and exit code are the program's own."""
+        if sys.platform == "win32":  # pragma: no cover - there, the shell would not wait for it
+            sys.exit(self.run())
+        os.execve(self._command[0], self._command, self._environment)  # noqa: S606 - the user's own program
+
+    def run(self) -> int:
+        """Run it beside this process; its exit code, or 128 and the number of the signal that ended it."""
+        code = subprocess.run(self._command, env=self._environment, check=False).returncode  # noqa: S603 - as above
+        return code if code >= 0 else 128 - code
+
+
+class _Command(click.Command):
+    """A command whose options end where the program begins: what follows SCRIPT or MODULE is the program's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, with the mark after `-m MODULE` that SCRIPT needs not."""
+        for place, argument in enumerate(args):
+            if argument in {"-m", "--module"}:
+                return super().parse_args(ctx, [*args[: place + 2], "--", *args[place + 2 :]])
+            if argument == "--" or (not argument.startswith("-") and not self._is_value(ctx, args, place)):
+                break
+        return super().parse_args(ctx, args)
+
+    def _is_value(self, ctx: click.Context, args: list[str], place: int) -> bool:
+        """Whether this is the value of the option before it."""
+        before = args[place - 1] if place else ""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and before in each.opts]
+        return any(not option.is_flag for option in options)
+
+
+@click.command(cls=_Command, context_settings={"allow_interspersed_args": False})
+@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE`.")
+@click.option("--record", metavar="FILE", help="Record the runs; {pid} in FILE is the process.")
+@click.option("--wait", is_flag=True, help="Hold the first batch of tool calls until a viewer is there.")
+@click.option("--control", is_flag=True, help="Let viewers that ask for it pause, step, stop and set limits.")
+@policy_options
+@click.argument("program", nargs=-1, metavar="SCRIPT|-m MODULE [ARGS]", type=click.UNPROCESSED)
+def command(
+    module: str | None,
+    record: str | None,
+    policy: str | None,
+    sets: tuple[str, ...],
+    program: tuple[str, ...],
+    *,
+    wait: bool,
+    control: bool,
+) -> Program:
+    """Run a Python program and observe every LangGraph graph in it; nothing in the program is changed.
+
+    While it runs, `loopscope attach` finds it. The limits (of --policy, else of the nearest loopscope.toml) only show
+    what they would do: nothing is warned or stopped by them. Whatever follows SCRIPT or MODULE is the program's own.
+    """
+    if module is None and not program:
+        raise UsageError("loopscope run: name a script, or a module after -m")
+    if module is None and program[0] != _STDIN and not Path(program[0]).exists():
+        raise UsageError(f"loopscope run: there is no {program[0]}")
+    asked = {"wait": wait, "control": control, "policy": _policy(policy, sets), "record": record and _checked(record)}
+    return Program([*(("-m", module) if module is not None else ()), *program], _environment(asked))
+
+
+def _policy(policy: str | None, sets: tuple[str, ...]) -> str:
+    import json
+
+    return json.dumps(policy_choice(policy, sets).settings.policy.to_dict())
+
+
+def _checked(record: str) -> str:
+    """The whole path of a recording that can be written."""
+    from loopscope.recording.appending import Appending
+
+    path = os.path.abspath(record)  # noqa: PTH100 - as text, and symbolic links stay
+    trial = path.replace("{pid}", str(os.getpid()))
+    new = not os.path.lexists(trial)
+    Appending(trial).close()
+    if new:
+        # The program makes it, when it has something to record.
+        with suppress(OSError):
+            os.unlink(trial)  # noqa: PTH108 - as above
+    return path
+
+
+def _environment(asked: dict[str, object]) -> dict[str, str]:
+    """The environment in which Python finds our `sitecustomize`, which undoes it all again."""
+    import json
+
+    import loopscope
+
+    environment = dict(os.environ)
+    before = environment.get("PYTHONPATH")
+    site = str(Path(loopscope.__file__).parent / "_site")
+    environment["PYTHONPATH"] = f"{site}{os.pathsep}{before}" if before else site
+    if before is not None:
+        environment["LOOPSCOPE_PYTHONPATH"] = before
+    environment["LOOPSCOPE_RUN"] = json.dumps(asked)
+    return environment
