@@ -51,7 +51,7 @@ def test_the_version_is_printed(cli: Cli) -> None:
     ("arguments", "message"),
     [
         (["repla"], "loopscope: No such verb 'repla'. Did you mean replay? See `loopscope --help`."),
-        (["zzz"], "loopscope: No such verb 'zzz'. Verbs are attach, replay, "),
+        (["zzz"], "loopscope: No such verb 'zzz'. Verbs are attach, "),
         (["replay", "--jsn", "x"], "loopscope replay: No such option '--jsn'. (Did you mean one of: '--json'"),
         (["replay"], "loopscope replay: Missing argument 'TARGET...'. See `loopscope replay --help`."),
         (
