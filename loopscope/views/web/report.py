@@ -20,7 +20,7 @@ AROUND = 2
 MOST_ROWS = 500
 """Warnings and stops that are told one by one."""
 MOST_EXPLAINED = 8
-FOLDED = 1_000
+FOLDED = 500
 """Batches of the explained scopes, together, up to which nearest settings are searched: it folds them many times."""
 
 
