@@ -34,7 +34,7 @@ def render(session: Session, *, width: int = WIDTH, ascii_only: bool = False) ->
 def _sections(session: Session, width: int) -> Iterator[list[Line]]:
     """Each pane under its name."""
     yield topbar.lines(session, 0, 1, width)
-    yield [_heading("Timeline"), *timeline.lines(session, 0, timeline.HEIGHT, width)]
+    yield [_heading("Timeline"), *timeline.lines(session, 0, timeline.height(session, width), width)]
     yield [_heading("Scopes"), *scopes.body(session, width)]
     yield [_heading("Detect"), *detect.body(session, width, dense=True)]
     if not session.cursor:

@@ -13,13 +13,16 @@ from typing import NamedTuple
 
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
+from loopscope.views import overview
 from loopscope.views.glyphs import GLYPH, LEGEND, STYLE, TONE
 from loopscope.views.model import Line, Mark, Span, Style, fit, line_width, spread
 
-__all__ = ["HEIGHT", "Page", "height", "lines", "number_at", "page"]
+__all__ = ["HEIGHT", "OVERVIEW", "Page", "height", "lines", "number_at", "page", "part"]
 
 HEIGHT = 5
-"""Ruler, letters, counts, states and the legend."""
+"""Ruler, letters, counts, states and the legend; one more where the overview is among them."""
+OVERVIEW = 4
+"""The line of the overview, before the legend: of a lane that has no room on one page."""
 LABELS = 7
 """Cells before the first batch."""
 _WIDE = 106
@@ -46,6 +49,11 @@ class Page(NamedTuple):
         """The numbers of the visible batches."""
         return self.numbers[self.first : self.first + self.columns]
 
+    @property
+    def paged(self) -> bool:
+        """The lane has more batches than there are columns."""
+        return self.columns < len(self.numbers)
+
 
 def page(session: Session, width: int) -> Page:
     """The page around the cursor at this width."""
@@ -58,16 +66,26 @@ def page(session: Session, width: int) -> Page:
     return Page(numbers, first, min(room, len(numbers) - first), cell, cursor)
 
 
-def number_at(session: Session, width: int, cell: int) -> int | None:
+def number_at(session: Session, width: int, cell: int, line: int = 0) -> int | None:
     """The batch whose column is at this cell of the strip; None beside the columns."""
     shown = page(session, width)
+    if line == OVERVIEW and shown.paged:
+        return overview.target(session, width - LABELS, cell - LABELS)
     column = (cell - LABELS) // shown.cell
     return shown.shown[column] if 0 <= column < shown.columns else None
 
 
-def height(session: Session, width: int) -> int:  # noqa: ARG001 - a view
-    """Always the same."""
-    return HEIGHT
+def height(session: Session, width: int) -> int:
+    """Lines of the whole strip."""
+    return HEIGHT + page(session, width).paged
+
+
+def part(session: Session, width: int) -> str:
+    """Which part of the lane the page is; nothing where it is all of it."""
+    shown = page(session, width)
+    if not shown.paged:
+        return ""
+    return f"#{shown.shown[0]}-#{shown.shown[-1]}, {shown.columns} of {len(shown.numbers):,}"
 
 
 def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
@@ -86,7 +104,8 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
         _row("hash", shown, [letter_name(row.letter) for row in rows], letters),
         _row("count", shown, [str(row.decision.hash_count) for row in rows], tones),
         _row("state", shown, [GLYPH[state] for state in states], tones),
-        _legend(shown, width),
+        *([_overview(session, shown, width)] if shown.paged else []),
+        _legend(session, width),
     ]
     return strip[first : first + count]
 
@@ -146,11 +165,17 @@ def _numbers(shown: Page, rows: list[Row], taken: range) -> str:
     return "".join(cells)
 
 
-def _legend(shown: Page, width: int) -> Line:
+def _overview(session: Session, shown: Page, width: int) -> Line:
+    """The whole lane in one row."""
+    on_page = range(shown.first, shown.first + shown.columns)
+    cells = overview.cells(session, width - LABELS, on_page, shown.cursor)
+    return tuple(_joined([Span("all".ljust(LABELS), "dim"), *cells]))
+
+
+def _legend(session: Session, width: int) -> Line:
     """What the glyphs mean and, where the lane is longer than the page, which part of it is shown."""
     left = (Span(" " * LABELS), *LEGEND)
-    numbers = shown.shown
-    if shown.columns == len(shown.numbers):
+    shown = part(session, width)
+    if not shown:
         return left if line_width(left) <= width else spread(left, (), width)
-    part = f"#{numbers[0]}-#{numbers[-1]}, {shown.columns} of {len(shown.numbers):,}"
-    return spread(left, (Span(fit(part, min(len(part), width)), "dim"),), width)
+    return spread(left, (Span(fit(shown, min(len(shown), width)), "dim"),), width)

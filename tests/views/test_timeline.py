@@ -15,7 +15,7 @@ def strip(story: Story, cursor: int, width: int) -> list[str]:
     """The strip as text."""
     session = story.session()
     session.seek(cursor)
-    return texts(timeline.lines(session, 0, timeline.HEIGHT, width))
+    return texts(timeline.lines(session, 0, timeline.height(session, width), width))
 
 
 def alternating(times: int) -> Story:
@@ -90,9 +90,10 @@ def test_a_page_stands_still_while_the_cursor_walks_over_it() -> None:
 
 def test_a_page_tells_which_part_it_is() -> None:
     """Where the lane is longer than the screen is wide."""
-    legend = strip(alternating(100), 50, 80)[4]
+    legend = strip(alternating(100), 50, 80)[5]
     assert legend.endswith("#19-#91, 73 of 200")
-    assert line_width(timeline.lines(alternating(100).session(), 4, 1, 40)[0]) <= 40
+    assert line_width(timeline.lines(alternating(100).session(), 5, 1, 40)[0]) <= 40
+    assert timeline.part(alternating(3).session(), 80) == ""
 
 
 def test_a_lane_shows_the_numbers_of_the_whole_file() -> None:

@@ -60,7 +60,8 @@ async def settled(pilot: Pilot[None]) -> None:
     """Wait until the nearest settings of the batch at the cursor are there and drawn."""
     screen = screen_of(pilot)
     end = time.monotonic() + DEADLINE
-    graph = screen.query_one(GraphPane)
+    graph = screen.pane(4)
+    assert isinstance(graph, GraphPane)
     while screen.session.cursor and graph.display and not graph.ready:
         assert time.monotonic() < end, "the graph never came"
         await asyncio.sleep(0.01)

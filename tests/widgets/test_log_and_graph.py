@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from loopscope.engine.events import Call
 from loopscope.session.session import Lane
 from loopscope.views import decisions as log_view
+from loopscope.views.model import plain
 from loopscope_widgets.terminal.screens.ask import Filter
 from loopscope_widgets.terminal.screens.debug import DebugScreen
 from tests.session.support import session_of
@@ -187,3 +189,51 @@ async def test_zoom_of_the_log() -> None:
         await pilot.press("2")
         await pilot.pause()
         assert visible(screen) == ["Detect"]
+
+
+async def test_a_click_and_a_drag_on_the_strip() -> None:
+    """The pointer is followed while the button is held, in a line of its own; on the overview it means a bucket."""
+    async with debugging(looping(300).session(), NARROW) as pilot:
+        screen = screen_of(pilot)
+        await pilot.press("g")
+        await pilot.mouse_down(screen.strip, offset=(1 + 7 + 4, 3))
+        assert screen.session.cursor == 5
+        await pilot.hover(screen.tabs, offset=(1 + 7 + 9, 0))
+        await pilot.pause()
+        assert screen.session.cursor == 10
+        await pilot.mouse_up(screen.tabs, offset=(1 + 7 + 9, 0))
+        await pilot.hover(screen.strip, offset=(1 + 7 + 2, 2))
+        await pilot.pause()
+        assert screen.session.cursor == 10
+        assert shown(pilot)[5].startswith(" all    ")
+        await pilot.click(screen.strip, offset=(1 + 7 + 70, 4))
+        await pilot.pause()
+        assert 290 <= screen.session.cursor <= 300
+
+
+async def test_the_border_of_the_strip_tells_the_part() -> None:
+    """Where it has a border and the lane is longer; a click there does nothing."""
+    async with debugging(looping(300).session()) as pilot:
+        screen = screen_of(pilot)
+        assert any("#1-#49, 49 of 300" in line for line in shown(pilot))
+        before = screen.session.cursor
+        await pilot.click(screen.strip, offset=(20, 0))
+        await pilot.pause()
+        assert screen.session.cursor == before
+
+
+async def test_the_graph_of_a_long_scope_is_made_in_a_thread() -> None:
+    """Until it is there the pane says so; another scope that is short needs no thread then."""
+    story = looping(5)
+    for n in range(2100):
+        story.in_scope("t", "long").batch(Call(f"l{n}", "open", {"n": n}))
+    async with debugging(story.session()) as pilot:
+        screen = screen_of(pilot)
+        await pilot.press("4")
+        await settled(pilot)
+        assert any("[▓search" in line for line in shown(pilot))
+        screen.session.select(Lane("t", "long"))
+        screen.moved()
+        assert any("reading the graph" in plain(line) for line in screen.pane(4)._lines)
+        await settled(pilot)
+        assert any("[▓open" in line for line in shown(pilot))

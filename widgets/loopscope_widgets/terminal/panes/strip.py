@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual.events import Click
+from textual.events import Click, MouseDown, MouseMove, Resize
 from textual.message import Message
 
 from loopscope.session.session import Session
@@ -24,21 +24,50 @@ class TopBar(LineView):
 
 
 class TimelineStrip(LineView):
-    """The strip of batches; a click puts the cursor there."""
+    """The strip of batches, and the overview of a lane that is longer; a click or a drag puts the cursor there."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(lambda width, height: timeline.lines(session, 0, height, width), id="timeline")
         self.session = session
+        self._dragged: int | None = None
+        """The line on which the button was pressed."""
 
     def on_mount(self) -> None:
         """Its border, where it has one."""
         self.border_title = safe_title(self, "Timeline")
 
-    def on_click(self, event: Click) -> None:
-        """Seek."""
+    def show(self) -> None:
+        """Draw anew."""
+        super().show()
+        self.border_subtitle = safe_title(self, timeline.part(self.session, self.size.width))
+
+    def on_resize(self, _: Resize) -> None:
+        """Another size is another page."""
+        self.show()
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Seek, and go on as long as the button is held."""
         offset = event.get_content_offset(self)
-        number = timeline.number_at(self.session, self.size.width, offset.x) if offset is not None else None
-        if number is not None:
+        if event.button == 1 and offset is not None:
+            self._dragged = offset.y
+            self.capture_mouse()
+            self._seek(event)
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Seek to what the pointer is dragged over."""
+        if self._dragged is not None:
+            self._seek(event)
+
+    def on_mouse_up(self) -> None:
+        """The end of a drag."""
+        self._dragged = None
+        self.release_mouse()
+
+    def _seek(self, event: MouseDown | MouseMove) -> None:
+        """A drag stays on the line where it began, wherever the pointer strays."""
+        cell = event.get_content_offset_capture(self).x
+        number = timeline.number_at(self.session, self.size.width, cell, self._dragged or 0)
+        if number is not None and number != self.session.cursor:
             self.post_message(Follow(number))
 
 
