@@ -209,6 +209,7 @@ def test_a_process_that_hangs_is_listed_all_the_same(run: Callable[[str], Progra
     """Stopped by a signal it does not answer, but it is there, and its files stay."""
     program = run("loop")
     program.process.send_signal(signal.SIGSTOP)
+    assert os.WIFSTOPPED(os.waitpid(program.pid, os.WUNTRACED)[1])
     try:
         (live,) = discover(timeout=0.2)
         assert (live.entry.pid, live.welcome) == (program.pid, None)
