@@ -6,8 +6,8 @@ eviction, which no threshold changes, so one scope's batches are enough.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +23,7 @@ from loopscope.errors import PolicyError
 
 __all__ = ["Arrival", "Change", "Effect", "Step", "fold_scope", "limit_settings", "nearest_changes", "worst"]
 
+T = TypeVar("T")
 _SEVERITY = {"pass": 0, "warn": 1, "hard_stop": 2}
 MOST_WINDOWS = 64
 """Smaller windows that are tried, nearest first: each costs a fold of the scope."""
@@ -212,54 +213,71 @@ def _limit_setting(decision: Decision, policy: Policy) -> str:
 def _try(
     steps: Sequence[Step], index: int, decision: Decision, setting: str, values: Iterator[int] | None
 ) -> Change | None:
-    """The first value whose fold gives another verdict."""
-    value = int(decision.count or 0) + 1 if values is None else next(values, 0)
-    while value:
-        try:
-            verdict = _verdict(steps, index, setting, value)
-        except PolicyError:
-            return None
-        if verdict.action != decision.action:
-            before = _value(steps[index].policy, setting)
-            if values is None:
-                value, verdict = _nearer(steps, index, decision, setting, range(before + 1, value)) or (value, verdict)
-            then = effect(list(fold_scope(steps, setting, value)))
-            never = _never(steps, setting, value) if then.stops and setting.endswith("hard_limit") else None
-            return Change(setting, value, before, verdict.action, then, never)
-        last, value = value, int(verdict.count or 0) + 1 if values is None else next(values, 0)
-        # Where another layer, tool or reading fires whatever this limit is, climbing leads nowhere.
-        if values is None and ((verdict.layer, verdict.tool) != (decision.layer, decision.tool) or value <= last):
-            return None
-    return None
+    """The nearest value whose fold gives another verdict."""
+    before = _value(steps[index].policy, setting)
 
-
-def _nearer(
-    steps: Sequence[Step], index: int, decision: Decision, setting: str, between: range
-) -> tuple[int, Decision] | None:
-    """A smaller value that changes the verdict too.
-
-    A stop leaves the later calls of its batch unaccounted, and new results hold a stop back, so counts depend on limits
-    except where only equal batches are counted: there the climb was exact.
-    """
-    if decision.layer == "identical_call_set" and not steps[index].policy.result_aware:
-        return None
-    for value in between[-MOST_WINDOWS:]:
+    def verdict_under(value: int) -> Decision | None:
         verdict = _verdict(steps, index, setting, value)
-        if verdict.action != decision.action:
-            return value, verdict
-    return None
+        return verdict if verdict.action != decision.action else None
+
+    if values is None:
+        found = _least(before, int(decision.count or 0) + 1, _most(steps), verdict_under)
+    else:
+        tried = ((value, verdict_under(value)) for value in values)
+        found = next(((value, verdict) for value, verdict in tried if verdict is not None), None)
+    if found is None:
+        return None
+    value, verdict = found
+    then = effect(list(fold_scope(steps, setting, value)))
+    never = _never(steps, setting, value) if then.stops and setting.endswith("hard_limit") else None
+    return Change(setting, value, before, verdict.action, then, never)
+
+
+def _most(steps: Sequence[Step]) -> int:
+    """A limit that nothing in the scope can reach."""
+    return sum(max(1, len(step.names)) for step in steps) + 1
+
+
+def _least(low: int, guess: int, most: int, test: Callable[[int], T | None]) -> tuple[int, T] | None:
+    """The least value above `low` that passes a test, where larger ones pass too: by doubling, then by halving.
+
+    Counts may depend on limits, so a smaller value further off might pass as well; the one before the one that is found
+    never does. A value that breaks a rule bounds the search.
+
+    Args:
+        low: a value that does not pass.
+        guess: what is tried first.
+        most: the largest value to try.
+        test: gives what is found under a value that passes, else None.
+    """
+    high, step = max(low + 1, guess), 1
+    found: T | None = None
+    while found is None:
+        if high > most:
+            return None
+        try:
+            found = test(high)
+        except PolicyError:
+            most, step, high = high - 1, 1, low + 1
+            continue
+        if found is None:
+            low, step = high, 2 * step
+            high = min(low + step, max(most, low + 1))
+    while high - low > 1:
+        middle = (low + high) // 2
+        result = test(middle)
+        low, high, found = (low, middle, result) if result is not None else (middle, high, found)
+    return high, found
 
 
 def _never(steps: Sequence[Step], setting: str, value: int) -> int | None:
-    """Climb to the limit that stops nothing; None where other layers or tools stop whatever it is."""
-    while True:
-        stops = [d for d in fold_scope(steps, setting, value) if d.action == "hard_stop"]
-        if not stops:
-            return value
-        highest = max(int(decision.count or 0) for decision in stops)
-        if highest < value:
-            return None
-        value = highest + 1
+    """The nearest limit that stops nothing; None where other layers or tools stop whatever it is."""
+
+    def spares(limit: int) -> bool | None:
+        return all(decision.action != "hard_stop" for decision in fold_scope(steps, setting, limit)) or None
+
+    found = _least(value, value + 1, _most(steps), spares)
+    return found[0] if found is not None else None
 
 
 def _verdict(steps: Sequence[Step], index: int, setting: str, value: int) -> Decision:
