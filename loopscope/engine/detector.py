@@ -100,6 +100,11 @@ class LoopDetector:
         """The policy in force where a scope has none of its own."""
         return self._compiled.policy
 
+    @property
+    def follows(self) -> bool:
+        """Whether the policies of headers and `policy` events are applied."""
+        return self._follow
+
     def policy_of(self, key: ScopeKey) -> Policy:
         """The policy in force for one scope."""
         return self._own.get(key, self._compiled).policy

@@ -94,11 +94,8 @@ class ScopeView(NamedTuple):
     """What the scope has used up so far."""
     account: Account | None = None
     """What it and its sub-agents have spent, under a policy with budgets."""
-
-    @property
-    def warnings(self) -> Sequence[WarningRecord]:
-        """Its latest warnings, oldest first."""
-        return self.scope.warnings if self.scope is not None else ()
+    warnings: Sequence[WarningRecord] = ()
+    """Its latest warnings, oldest first."""
 
 
 class Session:
@@ -153,6 +150,10 @@ class Session:
     def policy(self) -> Policy:
         """The policy in force at the cursor."""
         return self.state.policy if self.cursor else self.timeline.detector.policy
+
+    def tell_origins(self, origins: Mapping[str, str]) -> None:
+        """Where settings come from, by dotted name, as it becomes known."""
+        self._origins |= origins
 
     def where(self, setting: str) -> str:
         """Where this setting came from: a file and line, a flag, `recording` or `default`."""
@@ -350,9 +351,11 @@ class Session:
         """The engine's state of a scope just after this batch was decided; by default the batch's own."""
         key = key or self.timeline.scope_of(number)
         detector = self._detector(number)
+        scope = detector.scope(key)
         return ScopeView(
-            number, key, detector.policy_of(key), detector.scope(key), detector.spent(key), detector.account(key)
-        )
+            number, key, detector.policy_of(key), scope, detector.spent(key), detector.account(key),
+            self.timeline.warnings(scope, number),
+        )  # fmt: skip
 
     def _detector(self, number: int) -> LoopDetector:
         """A detector that has just decided this batch; a step forward goes on from where the last one stood."""
@@ -378,6 +381,7 @@ class Session:
         Args:
             number: of the batch.
             search: look for the nearest settings too. On long scopes this takes a while; `search=False` never does.
+                Where the beginning of a scope is missing, as to a viewer that came late, they cannot be found.
 
         Raises:
             IndexError: if there is no such batch.
@@ -386,6 +390,7 @@ class Session:
         if not 1 <= number <= len(self):
             msg = f"there is no batch {number}: the recording has {len(self)}"
             raise IndexError(msg)
+        search = search and self.timeline.whole(self.timeline.scope_of(number))
         known = self._explained.get((number, len(self), search))
         if known is None:
             if len(self._explained) > 256:  # noqa: PLR2004 - as many as a person looks at
@@ -404,7 +409,7 @@ class Session:
             steps=Steps(timeline, numbers),
             index=bisect_left(numbers, number),
             decision=timeline.verdict(number),
-            warnings=tuple(scope.warnings) if scope is not None else (),
+            warnings=timeline.warnings(scope, number),
             origin=self.where,
             name=self.letters(key),
             enforced=header is not None and header.enforced,

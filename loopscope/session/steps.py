@@ -7,6 +7,7 @@ from typing import overload
 
 from loopscope.engine.events import Control, Event, Header, ScopeKey, Witness
 from loopscope.engine.nearest import Arrival, Step
+from loopscope.engine.snapshot import Snapshot
 from loopscope.session.timeline import Timeline
 
 __all__ = ["Steps"]
@@ -65,7 +66,7 @@ class Steps(Sequence[Step]):
                     yield timeline.arrival(item)
 
 
-def _forgets(item: Event | int, key: ScopeKey) -> bool:
+def _forgets(item: Event | Snapshot | int, key: ScopeKey) -> bool:
     """Whether the engine forgets this scope here."""
     reset = isinstance(item, Control) and item.action == "reset" and item.scope in (key, ScopeKey(None, None))
-    return reset or isinstance(item, Header)
+    return reset or isinstance(item, (Header, Snapshot))

@@ -34,6 +34,7 @@ from loopscope.engine.events import (
 from loopscope.engine.joins import OpenCalls, Place
 from loopscope.engine.nearest import Arrival, worst
 from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.scope import ScopeState, WarningRecord
 from loopscope.engine.snapshot import Snapshot
 from loopscope.engine.trail import Outcome, outcome_of
 from loopscope.session.columns import BatchColumns, Interned, ResultColumns
@@ -140,13 +141,17 @@ class Timeline:
         """Batches at which a budget was spent, whatever else was found."""
         self.fresh: set[int] = set()
         """Batches whose scope had no state before them."""
-        self.between: dict[int, list[Event | int]] = {}
-        """What else the engine must see, by the number of batches before it: events, and rows of results."""
+        self.between: dict[int, list[Event | Snapshot | int]] = {}
+        """What else the engine must see, by the number of batches before it: events, rows of results, and states."""
         self.detector = origin.detector()
         self.header: Header | None = None
         self.segments = 0
         self.events = 0
         self._snapshots: list[tuple[int, Snapshot]] = []
+        self._shifts: list[tuple[int, int]] = []
+        """From which number of batches on the engine's numbers are larger by how much: see `restore`."""
+        self._restored: list[int] = []
+        """After how many batches the state was replaced."""
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -174,6 +179,46 @@ class Timeline:
         elif isinstance(event, (RunStart, RunEnd)):
             self._add_run(event)
 
+    def restore(self, state: Snapshot) -> None:
+        """Go on from a state of the engine, which replaces the state here; the batches so far stay.
+
+        The engine's numbers are its own then: what it saw before, or what was lost on the way, has no row here.
+
+        Raises:
+            ValueError: if the state is of another version.
+            PolicyError: if its policy breaks a rule.
+        """
+        _restore(self.detector, state)
+        self.between.setdefault(len(self), []).append(state)
+        self._restored.append(len(self))
+        shift = state.batches - len(self)
+        if shift != self.shift(len(self)):
+            self._shifts.append((len(self), shift))
+        for record in self.scopes.values():
+            record.open = OpenCalls()
+
+    def whole(self, key: ScopeKey) -> bool:
+        """Whether all that the engine's state of this scope came from is here."""
+        first = self.scopes[key].batches[0]
+        return first in self.fresh and not any(number >= first for number in self._restored)
+
+    def shift(self, number: int) -> int:
+        """By how much the engine's numbers are larger, once so many batches are shown."""
+        return next((shift for start, shift in reversed(self._shifts) if start <= number), 0)
+
+    def warnings(self, scope: ScopeState | None, number: int) -> tuple[WarningRecord, ...]:
+        """The warnings of a scope as they were at a batch, with the numbers of the timeline: below 1 for older ones."""
+        records = tuple(scope.warnings) if scope is not None else ()
+        shift = self.shift(number)
+        if not shift:
+            return records
+        return tuple(
+            msgspec.structs.replace(
+                record, batch=record.batch - shift, before=None if record.before is None else record.before - shift
+            )
+            for record in records
+        )
+
     def _policy_number(self, policy: Policy) -> int:
         """Position in `policies`; there are as many as the run had, so the newest is compared first."""
         for index in range(len(self.policies) - 1, -1, -1):
@@ -197,6 +242,7 @@ class Timeline:
         names = tuple([call.name or "" for call in batch.calls])
         decision = self.detector.fold(batch, digest_text, names, repeats)
         rows = self.batches
+        decision = _numbered(decision, len(rows) + 1)
         digest = self.hashes.number(decision.hash)
         rows.offset.append(offset)
         rows.length.append(length)
@@ -227,6 +273,9 @@ class Timeline:
         record = self.scopes.get(result.scope)
         place = record.open.closed(result.call_id) if record is not None else None
         if place is None:
+            if self._shifts and self.detector.sees_results:
+                # Of a call from before the state that we began with: the engine knows it.
+                self._hand_over(result)
             return
         rows = self.results
         row = len(rows)
@@ -272,8 +321,12 @@ class Timeline:
 
     def _note(self, decisions: Sequence[Decision]) -> None:
         """Keep decisions that were made at a result; the worst of a batch is the one that is shown."""
-        for decision in decisions:
-            number = decision.batch
+        shift = self.shift(len(self)) if decisions else 0
+        for made in decisions:
+            number = made.batch - shift
+            if number < 1:
+                continue
+            decision = _numbered(made, number)
             before = self.at_result.get(number)
             self.at_result[number] = decision if before is None else worst(before, decision)
             self._mark_notable(number, decision)
@@ -288,7 +341,10 @@ class Timeline:
 
     def _fold_result(self, detector: LoopDetector, row: int) -> tuple[Decision, ...]:
         """Let a detector see a result from its row."""
-        return detector.fold_result(self.scope_of(self.results.batch[row]), *self.arrival(row))
+        place, outcome, seq = self.arrival(row)
+        if self._shifts:
+            place = place._replace(batch=place.batch + self.shift(place.batch))
+        return detector.fold_result(self.scope_of(self.results.batch[row]), place, outcome, seq)
 
     def arrival(self, row: int) -> Arrival:
         """A result as the engine sees it."""
@@ -321,24 +377,31 @@ class Timeline:
         """Let a detector decide a batch from its row."""
         row = number - 1
         rows = self.batches
-        return detector.fold(
+        decision = detector.fold(
             self.stub(number),
             self.hashes.values[rows.hash[row]],
             self.names.values[rows.names[row]],
             self.repeats.get(number, ()),
         )
+        return _numbered(decision, number)
 
     def pass_over(self, detector: LoopDetector, number: int) -> list[Decision]:
         """Let a detector see what lies between a batch and the next one; what it decides there."""
         sees_results = detector.sees_results
         decisions: list[Decision] = []
         for item in self.between.get(number, ()):
-            if not isinstance(item, int):
+            if isinstance(item, Snapshot):
+                _restore(detector, item)
+                sees_results = detector.sees_results
+            elif not isinstance(item, int):
                 decisions.extend(detector.observe(item))
                 sees_results = detector.sees_results
             elif sees_results:
                 decisions.extend(self._fold_result(detector, item))
-        return decisions
+        if not self._shifts:
+            return decisions
+        shift = self.shift(number)
+        return [_numbered(each, each.batch - shift) for each in decisions if each.batch > shift]
 
     def refold(self, detector: LoopDetector) -> Iterator[Decision]:
         """Every decision of a fresh detector, batch by batch. The hashes are those of the baseline's identity."""
@@ -381,6 +444,19 @@ class Timeline:
         rows = self.batches
         digest = rows.hash[number - 1]
         return [other for other in self.scopes[self.scope_of(number)].batches if rows.hash[other - 1] == digest]
+
+
+def _numbered(decision: Decision, number: int) -> Decision:
+    """The decision with the number that the batch has in the timeline."""
+    return decision if decision.batch == number else msgspec.structs.replace(decision, batch=number)
+
+
+def _restore(detector: LoopDetector, state: Snapshot) -> None:
+    """Let a detector go on from a state; one that decides under a policy of its own keeps that."""
+    policy = None if detector.follows else detector.policy
+    detector.restore(state)
+    if policy is not None:
+        detector.adopt(policy)
 
 
 def _light(batch: Batch) -> Batch:

@@ -1,0 +1,116 @@
+"""A live run as a session: what a feed tells goes into the same timeline as the lines of a recording.
+
+The first message of a feed is the whole state of the engine; folding what follows gives the very state that the engine
+has. Apart from the session, which knows batches and no gate: what is held, paused and connected is kept here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from loopscope.engine.events import FORMAT, Batch, Event, Header, ScopeKey
+from loopscope.errors import PolicyError
+from loopscope.recording.feed import Connection, Held, Message, Released, Snapshotted, Status
+from loopscope.session.session import Session
+from loopscope.session.spool import Spool
+
+__all__ = ["LiveSession"]
+
+
+class LiveSession:
+    """A session that grows.
+
+    Args:
+        source: what the target is called on the screen.
+        enforced: whether decisions are applied to the run, as far as the target tells.
+    """
+
+    def __init__(self, source: str, *, enforced: bool = False) -> None:
+        self._spool = Spool()
+        self.session = Session(source, self._spool)
+        self.status = Status()
+        """What is in force at the gate."""
+        self.held: dict[int, Held] = {}
+        """Batches that wait before the gate, by their number there, oldest first."""
+        self.state = "live"
+        """`live`, `lost` (being sought) or `ended`."""
+        self.reason = ""
+        """Why it is not live."""
+        self.drops = 0
+        """How often the connection was lost."""
+        self.missed = 0
+        """Batches that the engine had decided before the oldest one that is shown."""
+        self._enforced = enforced
+        self._began = False
+
+    def take(self, messages: Iterable[Message]) -> None:
+        """Take in what the feed tells, in order. What cannot be folded is noted among the session's problems."""
+        for message in messages:
+            if isinstance(message, Snapshotted):
+                self._restore(message)
+            elif isinstance(message, Held):
+                self.held[message.hold] = message
+            elif isinstance(message, Released):
+                self.held.pop(message.hold, None)
+            elif isinstance(message, Status):
+                self.status = message
+            elif isinstance(message, Connection):
+                self._connection(message)
+            else:
+                self._append(message)
+
+    def holds(self, scope: ScopeKey | None = None) -> Held | None:
+        """The batch that was held first, in this scope or in any."""
+        return next((held for held in self.held.values() if scope is None or held.scope == scope), None)
+
+    @property
+    def paused(self) -> bool:
+        """Whether anything is held, or will be."""
+        return bool(self.held or self.status.paused or self.status.scopes)
+
+    def _append(self, event: Event) -> None:
+        if isinstance(event, Batch) and self.held:
+            self._forget_hold(event)
+        try:
+            self.session.append([self._spool.keep(event)])
+        except PolicyError as error:
+            self.session.problems.append((0, str(error)))
+
+    def _forget_hold(self, batch: Batch) -> None:
+        for number, held in list(self.held.items()):
+            if held.scope == batch.scope and held.message_id is not None and held.message_id == batch.message_id:
+                del self.held[number]
+
+    def _connection(self, message: Connection) -> None:
+        self.state = "live" if message.state == "back" else message.state
+        self.reason = message.reason
+        self.drops += message.state == "lost"
+        if self.state != "live":
+            self.held.clear()
+            self.status = Status()
+
+    def _restore(self, message: Snapshotted) -> None:
+        """Whatever was known is replaced; the batches that are shown stay, and are counted on from there."""
+        session = self.session
+        if not self._began:
+            self._began = True
+            self.missed = message.state.batches
+            session.tell_origins(dict.fromkeys(_names(message.state.policy), "the process"))
+            header = Header(format=FORMAT, policy=message.state.policy, enforced=self._enforced)
+            session.append([self._spool.keep(header)])
+        for run in message.runs:
+            self._append(run)
+        try:
+            session.timeline.restore(message.state)
+        except (ValueError, PolicyError) as error:
+            session.problems.append((0, str(error)))
+        self.status = message.status
+        self.held = {held.hold: held for held in message.held}
+
+
+def _names(values: Mapping[str, Any], prefix: str = "") -> Iterable[str]:
+    for name, value in values.items():
+        yield prefix + name
+        if isinstance(value, Mapping):
+            yield from _names(value, f"{prefix}{name}.")
