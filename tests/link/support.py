@@ -167,6 +167,8 @@ class State:
     def __init__(self) -> None:
         self.detector = LoopDetector()
         self.messages: list[Message] = []
+        self.decisions: list[Decision] = []
+        """What this state says of the batches that came."""
         self.seq = 0
 
     def take(self, message: Message) -> None:
@@ -176,7 +178,7 @@ class State:
             self.detector.restore(message.state)
             self.seq = message.seq
         elif isinstance(message, get_args(Event)):
-            self.detector.observe(cast("Event", message))
+            self.decisions += self.detector.observe(cast("Event", message))
             self.seq = max(self.seq, getattr(message, "seq", 0))
 
     def follow(self, client: Client, until: Callable[[Message], bool]) -> Message:
