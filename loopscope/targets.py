@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopscope.engine.events import Event, Header
 from loopscope.engine.policy import Policy
-from loopscope.errors import PolicyError, UsageError
+from loopscope.errors import CannotAttachError, PolicyError, UsageError
 from loopscope.recording.inert import inert
 from loopscope.recording.reader import Line, Reader
 from loopscope.samples import sample
 from loopscope.settings import RECORDING
 
 if TYPE_CHECKING:
+    from loopscope.link.discovery import Entry
     from loopscope.session.session import Session
     from loopscope.settings import Choice, Settings
 
@@ -31,6 +32,7 @@ __all__ = [
     "Located",
     "Opening",
     "begin",
+    "live_process",
     "open_session",
     "open_target",
     "recorded_policy",
@@ -89,6 +91,35 @@ def open_target(target: str | os.PathLike[str], *, keep: bool = False, channel: 
     if name.startswith(_SAMPLE):
         return Events(name, Reader(sample(name.removeprefix(_SAMPLE)).file, keep=keep))
     return Events(name, Reader(name, keep=keep))
+
+
+def live_process(target: str) -> Entry | None:
+    """The live process that this names by pid, name or socket; None where it names something recorded.
+
+    What exists as a file is a file, even where a process has the same name.
+
+    Raises:
+        CannotAttachError: if it can only be a process, and there is none.
+    """
+    if target == STDIN or target.startswith(_SAMPLE) or "://" in target:
+        return None
+    try:
+        mode = os.stat(target).st_mode  # noqa: PTH116 - the name is text already
+    except (OSError, ValueError):
+        mode = 0
+    if mode and not stat.S_ISSOCK(mode):
+        return None
+    from loopscope.link.target import resolve  # noqa: PLC0415 - a recording needs none of it
+
+    try:
+        return resolve(target)
+    except CannotAttachError as error:
+        if stat.S_ISSOCK(mode) or target.isdecimal() or target.endswith(".sock") or "live processes are" in str(error):
+            raise
+        if os.sep in target or "." in target:
+            return None
+        missing = f"no live process {inert(target, 80)}"
+        raise CannotAttachError(str(error).replace(missing, f"{missing} and no file of this name")) from None
 
 
 def _may_be_foreign(name: str) -> bool:

@@ -1,4 +1,7 @@
-"""`loopscope attach`: the debugger on a terminal, and its view as plain text where there is none."""
+"""`loopscope attach`: the debugger on a terminal, and its view as plain text where there is none.
+
+What runs is looked at in the same way as what was recorded; `loopscope.cli.watch` does it without a screen.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import sys
 
 import click
 
-from loopscope.cli.options import channel_option, policy_choice, policy_options, target_argument
+from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
+from loopscope.errors import UsageError
 
 __all__ = ["command"]
 
@@ -15,6 +19,9 @@ __all__ = ["command"]
 @target_argument()
 @policy_options
 @channel_option
+@click.option("--control", is_flag=True, help="Of a live process: ask for leave to pause, step, stop and set limits.")
+@click.option("--record", metavar="FILE", help="Of a live process: write what comes as a recording.")
+@json_option("No screen: print the events, one JSON object a line, until the end.")
 @click.option("--theme", metavar="NAME", help="dark (the default), light, or the name of a Textual theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 @click.option("--no-color", is_flag=True, envvar="LOOPSCOPE_NO_COLOR", help="Draw in greys, as with NO_COLOR.")
@@ -24,15 +31,38 @@ def command(
     sets: tuple[str, ...],
     channel: str | None,
     theme: str | None,
+    record: str | None,
     *,
+    control: bool,
+    as_json: bool,
     ascii_only: bool,
     no_color: bool,
 ) -> None:
-    """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, or - for stdin.
+    """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, - for stdin, or a live process.
 
     The cursor is on the first stop, if there is one; ? shows the keys and q quits. Where there is no terminal to draw
     on, or TERM is dumb, the same view is printed as text.
+
+    A live process is named by its pid, its name or its socket, as `loopscope ps` lists them. Its agents go on
+    undisturbed, unless you ask for control and pause them; when you quit, they go on.
     """
+    from loopscope.targets import live_process
+
+    process = live_process(target)
+    if process is not None:
+        if policy is not None or sets or channel is not None:
+            raise UsageError("loopscope attach: a live process has its own limits; `loopscope ctl` sets them")
+        from loopscope.cli.watch import Wish, watch
+
+        watch(process, Wish(control, record, as_json, theme, ascii_only, no_color))
+        return
+    if control or record is not None:
+        raise UsageError("loopscope attach: --control and --record are for live processes; `loopscope import` converts")
+    if as_json:
+        from loopscope.cli.watch import print_events
+
+        print_events(target, channel)
+        return
     from loopscope.cli.output import report, tell
     from loopscope.cli.terminal import reopen_terminal, why_no_screen
     from loopscope.targets import STDIN, open_session

@@ -1,0 +1,190 @@
+"""A live process without a screen, or on the one that `attach` opens: its events as JSON Lines or as a recording."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+
+import click
+
+if TYPE_CHECKING:
+    from loopscope.engine.events import Event, ScopeKey
+    from loopscope.link.discovery import Entry
+    from loopscope.link.follow import Follow
+    from loopscope.recording.feed import Feed, Message, Snapshotted, Verb
+    from loopscope.recording.writer import Recorder
+
+__all__ = ["Recorded", "Wish", "print_events", "watch"]
+
+
+class Wish(NamedTuple):
+    """What the command line asks for."""
+
+    control: bool
+    record: str | None
+    as_json: bool
+    theme: str | None
+    ascii_only: bool
+    no_color: bool
+
+
+class Recorded:
+    """A feed that is written down as it is read.
+
+    Args:
+        feed: what is followed.
+        path: the recording; an existing one gets a new segment.
+
+    Raises:
+        UsageError: where the file cannot be written.
+    """
+
+    def __init__(self, feed: Follow, path: str) -> None:
+        from loopscope.recording.appending import Appending
+
+        Appending(path).close()  # told before anything is shown
+        self._path = path
+        self._feed = feed
+        self._recorder: Recorder | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages of the feed."""
+        from loopscope.recording.feed import Snapshotted
+
+        try:
+            for message in self._feed:
+                if isinstance(message, Snapshotted):
+                    self._begin(message)
+                elif self._recorder is not None and _is_event(message):
+                    self._recorder.put(cast("Event", message))
+                    # A backlog may come faster than a disk writes.
+                    self._recorder.settle(5.0)
+                yield message
+        finally:
+            self._end()
+
+    @property
+    def name(self) -> str:
+        """As the feed's."""
+        return self._feed.name
+
+    @property
+    def capabilities(self) -> Mapping[str, str]:
+        """As the feed's."""
+        return self._feed.capabilities
+
+    def request(self, verb: Verb, scope: ScopeKey | None = None, **arguments: Any) -> Mapping[str, Any]:
+        """As the feed's."""
+        return self._feed.request(verb, scope, **arguments)
+
+    def _begin(self, message: Snapshotted) -> None:
+        """A state begins a recording; a later one stands behind a gap that is told of already."""
+        from loopscope.engine.events import PolicySet
+        from loopscope.recording.writer import Recorder
+
+        if self._recorder is not None:
+            return
+        engines = self._feed.welcome.engines
+        self._recorder = Recorder(
+            self._path, policy=message.state.policy, enforced=any(engine.enforced for engine in engines)
+        )
+        for run in message.runs:
+            self._recorder.put(run)
+        for thread_id, run_id, policy in message.state.scope_policies:
+            self._recorder.put(
+                PolicySet(seq=message.seq, ts=None, thread_id=thread_id, run_id=run_id, policy=policy)
+            )  # fmt: skip
+
+    def close(self) -> None:
+        """As the feed's: the recording ends with what was read."""
+        self._feed.close()
+
+    def _end(self) -> None:
+        """Write what is left, and tell what could not be written."""
+        from loopscope.cli.output import tell
+
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None and not recorder.close():
+            tell(f"{self._path}: {recorder.lost} events could not be written")
+
+
+def watch(process: Entry, wish: Wish) -> None:
+    """Follow a live process until it ends, or until the user leaves.
+
+    Raises:
+        CannotAttachError: where it does not let us in, or not steer.
+        UsageError: where the recording cannot be written.
+    """
+    from loopscope.cli.output import tell
+    from loopscope.errors import CannotAttachError
+    from loopscope.link.follow import Follow
+
+    feed = Follow(process, control=wish.control, name="loopscope attach")
+    try:
+        if wish.control and not feed.welcome.control:
+            raise CannotAttachError(f"{feed.name}: {feed.capabilities['pause']}")
+        source: Feed = feed if wish.record is None else Recorded(feed, wish.record)
+        if wish.as_json:
+            _print(source)
+            return
+        for message in source if wish.record is not None else ():
+            _tell_end(message)
+        if wish.record is None:
+            tell(f"{feed.name}: no terminal to draw on; --json prints its events, --record FILE keeps them")
+    finally:
+        feed.close()
+
+
+def _tell_end(message: Message) -> None:
+    from loopscope.cli.output import tell
+    from loopscope.recording.feed import Connection
+
+    if isinstance(message, Connection) and message.state != "back":
+        tell(message.reason)
+
+
+def _is_event(message: Message) -> bool:
+    from loopscope.engine.events import Event
+
+    return isinstance(message, get_args(Event))
+
+
+def _print(feed: Feed) -> None:
+    """Each event, and what becomes of held batches, at once; the whole states between them are of no use in a pipe."""
+    from loopscope.recording.codec import encode
+    from loopscope.recording.feed import Snapshotted
+
+    out = sys.stdout.buffer
+    for message in feed:
+        if not isinstance(message, Snapshotted):
+            out.write(_ascii(encode(cast("Event", message))))
+            out.flush()
+
+
+def print_events(target: str, channel: str | None) -> None:
+    """The events of something recorded.
+
+    Raises:
+        UsageError: if there is no such sample or channel.
+        UnreadableInputError: if it cannot be read.
+    """
+    from loopscope.cli.output import report
+    from loopscope.recording.codec import encode
+    from loopscope.targets import open_target
+
+    name, reader = open_target(target, channel=channel)
+    with reader:
+        for line in reader:
+            if line.event is not None:
+                click.echo(_ascii(encode(line.event)), nl=False)
+        report(name, reader.problems, reader.skipped)
+
+
+def _ascii(line: bytes) -> bytes:
+    """The line with a newline, in ASCII, so that nothing in it can act on a terminal."""
+    import json
+
+    if line.isascii():
+        return line + b"\n"
+    return json.dumps(json.loads(line), separators=(",", ":")).encode() + b"\n"

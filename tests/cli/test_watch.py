@@ -1,0 +1,141 @@
+"""`loopscope attach` on a live process without a screen: events as JSON Lines, and as a recording that replays."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopscope.engine.policy import DEFAULT
+from loopscope.link.endpoint import Link, listen
+from loopscope.recording.gate import gatehouse
+from tests.cli.conftest import Cli, Record
+from tests.link.support import Agent, until
+
+ROOT = Path(__file__).parents[2]
+ME = str(os.getpid())
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    """The gatehouse of a process that has just begun."""
+    gatehouse.base, gatehouse._engines, gatehouse._registered = None, {}, 0
+
+
+@pytest.fixture
+def listening() -> Iterator[Callable[..., Link]]:
+    """`listen`, closed at the end."""
+    links: list[Link] = []
+
+    def make(**options: Any) -> Link:
+        links.append(listen("bot", **options))
+        return links[-1]
+
+    yield make
+    for link in links:
+        link.close()
+
+
+def attach(*arguments: str) -> subprocess.Popen[str]:
+    """The command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")])}
+    command = [sys.executable, "-m", "loopscope", "attach", *arguments]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_events_until_the_end(listening: Callable[..., Link]) -> None:
+    """From the oldest that is kept, each as it comes, until the process ends its link."""
+    link = listening()
+    agent = Agent()
+    agent.start()
+    agent.batch()
+    with attach("bot", "--json") as viewer:
+        assert viewer.stdout is not None
+        first = json.loads(viewer.stdout.readline())
+        until(lambda: link.viewers == 1)
+        agent.batch()
+        agent.end()
+        link.close()
+        rest = [json.loads(line) for line in viewer.stdout]
+        assert viewer.wait(20) == 0
+    kinds = [first["kind"], *(line["kind"] for line in rest)]
+    assert [kind for kind in kinds if kind not in ("status", "connection", "policy")] == [
+        "run_start", "batch", "decision", "result", "batch", "decision", "result", "run_end",
+    ]  # fmt: skip
+    assert rest[-1] == {"kind": "connection", "state": "ended", "reason": "the process has ended its link"}
+
+
+def test_what_is_recorded_replays_the_same(
+    listening: Callable[..., Link], cli: Cli, tmp_path: Path
+) -> None:
+    """--record beside --json; the recording has the policy, and what was decided is decided again."""
+    link = listening()
+    agent = Agent(DEFAULT.with_(warn_threshold=2, hard_limit=4))
+    agent.start()
+    file = tmp_path / "live.jsonl"
+    with attach(ME, "--record", str(file), "--json") as viewer:
+        until(lambda: link.viewers == 1)
+        for _ in range(5):
+            agent.batch()
+        agent.end()
+        link.close()
+        out, err = viewer.communicate(timeout=20)
+    assert (viewer.returncode, err) == (0, "")
+    assert out
+    actions = [line["action"] for line in cli("replay", file, "--json").lines]
+    assert actions == ["pass", "warn", "pass", "hard_stop", "hard_stop"]
+    assert cli("replay", file, "--verify").code == 0
+
+
+def test_who_may_not_steer_is_told_at_once(listening: Callable[..., Link]) -> None:
+    """Exit code 4 and one line, rather than a viewer whose keys do nothing."""
+    listening()
+    with attach("bot", "--control", "--json") as viewer:
+        out, err = viewer.communicate(timeout=20)
+    assert (viewer.returncode, out, err.count("\n")) == (4, "", 1)
+    assert "this process lets itself be observed only" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nobody"], 4, "no live process nobody and no file of this name"),
+        (["4194304"], 4, "no live process 4194304"),
+        (["nobody.jsonl"], 3, "nobody.jsonl"),
+        (["sample:sql-retry-storm", "--control"], 2, "are for live processes"),
+        (["sample:sql-retry-storm", "--record", "x.jsonl"], 2, "are for live processes"),
+    ],
+)
+def test_what_cannot_be_attached(cli: Cli, arguments: list[str], code: int, said: str) -> None:
+    """A process that is not there is 4, a file that is not there 3."""
+    shown = cli("attach", *arguments)
+    assert (shown.code, shown.out, shown.err.count("\n")) == (code, "", 1)
+    assert said in shown.err
+
+
+def test_a_live_process_has_its_own_limits(cli: Cli, listening: Callable[..., Link]) -> None:
+    """--set would be a what-if: it is said how to set them."""
+    listening()
+    shown = cli("attach", "bot", "--set", "hard_limit=9")
+    assert shown.code == 2
+    assert "loopscope ctl" in shown.err
+
+
+def test_events_of_a_recording(cli: Cli, record: Record) -> None:
+    """--json prints what is recorded, too."""
+    shown = cli("attach", record(["select 1", "zw\xf6lf"]), "--json")
+    assert [line["kind"] for line in shown.lines] == ["header", "batch", "batch"]
+    assert shown.out.isascii()
+
+
+def test_a_file_is_a_file(cli: Cli, record: Record, listening: Callable[..., Link]) -> None:
+    """Even where a process has the same name."""
+    listening()
+    record(["select 1"], name="bot")
+    assert [line["kind"] for line in cli("attach", "bot", "--json").lines] == ["header", "batch"]
