@@ -16,11 +16,13 @@ __all__ = ["Steps"]
 class Steps(Sequence[Step]):
     """A sequence that holds numbers alone: a long scope is not copied to look at its end."""
 
-    __slots__ = ("_numbers", "_timeline")
+    __slots__ = ("_end", "_numbers", "_timeline")
 
-    def __init__(self, timeline: Timeline, numbers: Sequence[int]) -> None:
+    def __init__(self, timeline: Timeline, numbers: Sequence[int], end: int | None = None) -> None:
         self._timeline = timeline
         self._numbers = numbers
+        self._end = len(timeline) + 1 if end is None else end
+        """Number of the scope's first batch behind these, as if there were one at the end of the timeline."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -31,7 +33,8 @@ class Steps(Sequence[Step]):
     def __getitem__(self, index: slice) -> Steps: ...
     def __getitem__(self, index: int | slice) -> Step | Steps:
         if isinstance(index, slice):
-            return Steps(self._timeline, self._numbers[index])
+            stop = index.indices(len(self))[1]
+            return Steps(self._timeline, self._numbers[index], self._numbers[stop] if stop < len(self) else self._end)
         return self._step(range(len(self._numbers))[index])
 
     def _step(self, index: int) -> Step:
@@ -53,7 +56,7 @@ class Steps(Sequence[Step]):
     def _arrivals(self, index: int) -> Iterator[Arrival | Witness]:
         """What came in for this scope between one of its batches and the next, or the end of its state."""
         timeline, number = self._timeline, self._numbers[index]
-        end = self._numbers[index + 1] if index + 1 < len(self._numbers) else len(timeline) + 1
+        end = self._numbers[index + 1] if index + 1 < len(self) else self._end
         key = timeline.scope_of(number)
         for between in range(number, end):
             for item in timeline.between.get(between, ()):

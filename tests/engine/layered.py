@@ -90,7 +90,7 @@ USAGES = st.none() | st.builds(
 
 
 @st.composite
-def moves(draw: st.DrawFn, scopes: tuple[int, ...]) -> Move:
+def moves(draw: st.DrawFn, scopes: tuple[int, ...], *, late: bool = True) -> Move:
     """A turn; most have one call whose result comes at once."""
     size = draw(st.sampled_from([1, 1, 1, 2, 2, 3, 0]))
     usual, failed = draw(st.booleans()), draw(st.booleans())
@@ -105,7 +105,7 @@ def moves(draw: st.DrawFn, scopes: tuple[int, ...]) -> Move:
         scope=draw(st.sampled_from(scopes)),
         calls=tuple(calls),
         brings=tuple(brings),
-        late=0 if usual else draw(st.integers(0, 3)),
+        late=draw(st.integers(0, 3)) if late and not usual else 0,
         wait=draw(st.sampled_from([1.0, 1.0, 0.0, 20.0, 60.0, None])),
         usage=draw(USAGES),
         score=draw(st.none() | st.integers(0, 3)),
@@ -113,10 +113,10 @@ def moves(draw: st.DrawFn, scopes: tuple[int, ...]) -> Move:
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> list[Event]:
+def streams(draw: st.DrawFn, *, late: bool = True) -> list[Event]:
     """A run that goes round among a few turns, with scopes that begin, end up under others, and are reset."""
     scopes = draw(st.sampled_from([(0,), (0, 0, 1), (0, 0, 0, 1, 1, 2, 3)]))
-    pool = draw(st.lists(moves(scopes), min_size=1, max_size=4))
+    pool = draw(st.lists(moves(scopes, late=late), min_size=1, max_size=4))
     turns = st.sampled_from(range(len(pool)))
     phases = draw(
         st.lists(st.tuples(st.lists(turns, min_size=1, max_size=3), st.integers(1, 7)), min_size=1, max_size=6)

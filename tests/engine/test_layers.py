@@ -41,16 +41,23 @@ def test_decisions_equal_the_second_writing(policy: Policy, stream: list[Event])
 @given(policies(), streams(), st.integers(0, 200))
 @settings(max_examples=150)
 def test_a_snapshot_goes_on_as_if_nothing_had_been(policy: Policy, stream: list[Event], cut: int) -> None:
-    """Folding on from a snapshot, through JSON, gives the decisions and the state of folding in one go."""
+    """Folding on from a snapshot, through JSON or not, gives the decisions and the state of folding in one go.
+
+    Neither the detector that it was taken of nor the one that goes on from it changes it.
+    """
     whole = LoopDetector(policy)
     decisions = decide(whole, stream)
     first = LoopDetector(policy)
     begun = decide(first, stream[:cut])
-    saved = msgspec.json.decode(msgspec.json.encode(first.snapshot()), type=Snapshot)
-    second = LoopDetector(policy)
-    second.restore(saved)
-    assert begun + decide(second, stream[cut:]) == decisions
-    assert plain(second.snapshot()) == plain(whole.snapshot())
+    taken = first.snapshot()
+    encoded = msgspec.json.encode(taken)
+    for saved in (taken, msgspec.json.decode(encoded, type=Snapshot)):
+        second = LoopDetector(policy)
+        second.restore(saved)
+        assert begun + decide(second, stream[cut:]) == decisions
+        assert plain(second.snapshot()) == plain(whole.snapshot())
+    decide(first, stream[cut:])
+    assert msgspec.json.encode(taken) == encoded
 
 
 def plain(snapshot: Snapshot) -> object:
@@ -93,9 +100,10 @@ def test_a_session_keeps_the_decisions_at_batches_and_at_results(policy: Policy,
     assert session.timeline.decisions == at_batch
     assert session.timeline.at_result.keys() == at_result.keys()
     for number, found in at_result.items():
-        assert session.timeline.at_result[number].action == worst(*found).action
-        assert session.row(number).decision.action == worst(at_batch[number - 1], *found).action
+        assert session.timeline.at_result[number] == worst(*found)
+        assert session.row(number).decision == worst(at_batch[number - 1], *found)
     assert list(session.timeline.refold(LoopDetector(policy))) == at_batch
+    assert list(session_of(stream).timeline.refold(LoopDetector(policy))) == at_batch
 
 
 def cycling(**changes: Any) -> Policy:

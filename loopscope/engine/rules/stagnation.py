@@ -103,7 +103,8 @@ class StagnationRule:
 
     def load(self, data: dict[str, Any]) -> _State:
         carried = data["carried"]
-        return _State(**data | {"carried": None if carried is None else Finding(**carried)})
+        fresh = {"carried": None if carried is None else Finding(**carried), "offered": list(data["offered"])}
+        return _State(**data | fresh)
 
 
 def progressed(mode: str, before: Any, now: Any) -> bool:
