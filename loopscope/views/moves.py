@@ -8,7 +8,7 @@ from loopscope.session.session import Lane, Session
 from loopscope.views.topbar import lane_name
 from loopscope.views.words import plural
 
-__all__ = ["child", "decision", "edge", "opened", "parent", "show", "step"]
+__all__ = ["child", "decision", "edge", "opened", "parent", "scope_edge", "show", "step"]
 
 
 def opened(session: Session) -> str:
@@ -63,6 +63,19 @@ def edge(session: Session, end: int) -> str | None:
     target = numbers[0] if end < 0 else numbers[-1]
     if target == session.cursor:
         return f"this is the {'first' if end < 0 else 'last'} batch of {lane_name(session.lane)}"
+    session.seek(target)
+    return None
+
+
+def scope_edge(session: Session, end: int) -> str | None:
+    """Go to the first (-1) or the last (1) batch of the cursor's own scope; the reason where the cursor is there."""
+    if not session.cursor:
+        return "cannot move: there is no batch with calls"
+    key = session.timeline.scope_of(session.cursor)
+    numbers = session.timeline.scopes[key].batches
+    target = numbers[0] if end < 0 else numbers[-1]
+    if target == session.cursor:
+        return f"this is the {'first' if end < 0 else 'last'} batch of {lane_name(Lane(*key))}"
     session.seek(target)
     return None
 

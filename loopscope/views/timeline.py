@@ -8,7 +8,7 @@ cursor walks over it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from loopscope.session.letters import letter_name
@@ -88,8 +88,8 @@ def part(session: Session, width: int) -> str:
     return f"#{shown.shown[0]}-#{shown.shown[-1]}, {shown.columns} of {len(shown.numbers):,}"
 
 
-def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
-    """The lines of the strip; rows are read for the visible batches alone."""
+def lines(session: Session, first: int, count: int, width: int, marks: Collection[int] = ()) -> list[Line]:
+    """The lines of the strip; rows are read for the visible batches alone. Batches that are marked have a `◆`."""
     shown = page(session, width)
     if not shown.columns:
         text = "no batch with calls" if session.lane is None else "this scope has made no calls"
@@ -100,7 +100,7 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
     letters: list[Style] = [STYLE[state] for state in states]
     tones: list[Style] = [TONE[state] for state in states]
     strip = [
-        _ruler(shown, rows),
+        _ruler(shown, rows, marks),
         _row("hash", shown, [letter_name(row.letter) for row in rows], letters),
         _row("count", shown, [str(row.decision.hash_count) for row in rows], tones),
         _row("state", shown, [GLYPH[state] for state in states], tones),
@@ -134,12 +134,16 @@ def _joined(spans: list[Span]) -> list[Span]:
     return joined
 
 
-def _ruler(shown: Page, rows: list[Row]) -> Line:
-    """Batch numbers where there is room for them, and the cursor with its own."""
+def _ruler(shown: Page, rows: list[Row], marks: Collection[int]) -> Line:
+    """Batch numbers where there is room for them, marks, and the cursor with its own number."""
     cursor = shown.cursor - shown.first
-    here = f"▼{rows[cursor].n}" if 0 <= cursor < shown.columns else ""
+    here = f"{'◆' if rows[cursor].n in marks else '▼'}{rows[cursor].n}" if 0 <= cursor < shown.columns else ""
     start = cursor * shown.cell
-    line = _numbers(shown, rows, range(start - 1, start + len(here) + 1) if here else range(0))
+    marked = {place * shown.cell for place, row in enumerate(rows) if marks and row.n in marks}
+    taken = set(range(start - 1, start + len(here) + 1) if here else ())
+    beside = {cell + 1 for cell in marked}  # a number there would seem to be the mark's
+    line = _numbers(shown, rows, taken | marked | beside)
+    line = "".join("◆" if cell in marked and cell not in taken else text for cell, text in enumerate(line))
     if not here:
         return (Span("batch".ljust(LABELS), "dim"), Span(line.rstrip(), "dim"))
     return (
@@ -150,7 +154,7 @@ def _ruler(shown: Page, rows: list[Row]) -> Line:
     )
 
 
-def _numbers(shown: Page, rows: list[Row], taken: range) -> str:
+def _numbers(shown: Page, rows: list[Row], taken: set[int]) -> str:
     """The first number, multiples of five, and where long neither came any other; cells of `taken` stay free."""
     cells = [" "] * (shown.columns * shown.cell + 12)
     seldom = 10 if shown.cell > 1 else 20

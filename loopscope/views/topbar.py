@@ -70,12 +70,12 @@ def config(session: Session) -> str:
     return inert(source) + (f" +{by_hand} set" if by_hand else "")
 
 
-def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
+def lines(session: Session, first: int, count: int, width: int, mode: str = "REPLAY") -> list[Line]:
     """The one line of the bar; what matters least goes first where it is narrow."""
-    return [_bar(session, width)][first : first + count]
+    return [_bar(session, width, mode)][first : first + count]
 
 
-def _bar(session: Session, width: int) -> Line:
+def _bar(session: Session, width: int, mode: str) -> Line:
     roomy = width >= _ROOMY
     where = Span(f"{session.cursor}/{len(session)}")
     seconds = elapsed(session, session.cursor) if session.cursor else None
@@ -88,21 +88,21 @@ def _bar(session: Session, width: int) -> Line:
             fixed.insert(1, (Span(f"t+{clock(seconds)}"),))
         fixed.append((Span("limits ", "dim"), Span(config(session))))
     room = width - 1 - sum(line_width(part) + len(_GAP) for part in fixed)
-    front = _front(session, room, roomy=roomy)
+    front = _front(session, room, mode, roomy=roomy)
     spans: list[Span] = [Span(" ")]
     for part in (*front, *fixed):
         spans.extend((*part, Span(_GAP)))
     return crop(tuple(spans[:-1]), width)
 
 
-def _front(session: Session, room: int, *, roomy: bool) -> list[Line]:
+def _front(session: Session, room: int, mode: str, *, roomy: bool) -> list[Line]:
     """Name of the program, mode and source, and scope, in the room that is left; names are clipped to share it."""
     parts: list[Line] = []
     if roomy:
         parts.append((Span("loopscope", "title"),))
         room -= len("loopscope") + len(_GAP)
     source, scope = inert(PurePath(session.source).name or session.source), lane_name(session.lane)
-    mode, label = "REPLAY ", "scope " if roomy else ""
+    mode, label = f"{mode} ", "scope " if roomy else ""
     names = room - len(mode) - len(label) - 2 * len(_GAP)
     if names < _NAMES:
         mode, names = "", names + len(mode)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from loopscope.session.session import Lane, Session
 from loopscope.views import moves
+from loopscope.views.topbar import lane_name
 from tests.session.support import session_of
 from tests.views.support import Story, looping
 from tests.views.test_scopes import family
@@ -61,6 +62,23 @@ def test_both_ends() -> None:
     assert moves.edge(session, 1) is None
     assert moves.edge(session, 1) == "this is the last batch of t/r2"
     assert moves.edge(session_of([]), 1) == "cannot move: there is no batch with calls"
+
+
+def test_the_edges_of_the_cursors_scope() -> None:
+    """Whatever the lane is; with the reason where the cursor is there."""
+    story = Story()
+    for n in range(6):
+        story.in_scope("t", "r1" if n % 2 else "r2").call("a", {"n": n})
+    session = story.session()
+    session.select(Lane("t", None, whole_thread=True))
+    session.seek(3)
+    scope = session.timeline.scope_of(1)
+    numbers = session.timeline.scopes[scope].batches
+    assert (moves.scope_edge(session, 1), session.cursor) == (None, numbers[-1])
+    assert moves.scope_edge(session, 1) == f"this is the last batch of {lane_name(Lane(*scope))}"
+    assert (moves.scope_edge(session, -1), session.cursor) == (None, numbers[0])
+    assert (moves.scope_edge(session, -1) or "").startswith("this is the first batch of")
+    assert moves.scope_edge(session_of([]), 1) == "cannot move: there is no batch with calls"
 
 
 def test_up_and_down_the_tree() -> None:

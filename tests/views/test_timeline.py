@@ -161,3 +161,12 @@ def test_a_strip_is_a_few_spans() -> None:
         story.call("a", {"path": str(n)})
     session = story.session()
     assert max(len(line) for line in timeline.lines(session, 0, 5, 80)) < 20
+
+
+def test_marks_stand_above_their_columns() -> None:
+    """In place of the cursor's arrow where the cursor is on one; a number gives way to a mark."""
+    session = looping(12).session()
+    session.seek(3)
+    (ruler, letters) = texts(timeline.lines(session, 0, 2, 80, marks=(3, 9)))
+    assert ruler == "batch  1 ◆3    ◆"
+    assert letters == "hash   AAAAAAAAAAAA"

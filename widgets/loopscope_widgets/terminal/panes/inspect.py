@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopscope.engine.explain import Explanation
 from loopscope.session.session import Session
-from loopscope.views import detect, inspector
+from loopscope.views import detect, inspector, within
 from loopscope.views.model import Line
 from loopscope_widgets.terminal.panes.base import LinePane
 
@@ -34,10 +34,24 @@ class InspectPane(LinePane):
         self.session = session
         self.explanation: Explanation | None = None
         """The whole explanation of the cursor's batch, once it is there."""
+        self.event: int | None = None
+        """Which of the engine's events within the batch is looked at; None where none is."""
 
     def _body(self, width: int, height: int) -> list[Line]:
-        whole = self.explanation
-        return inspector.body(self.session, width, whole, searching=whole is None, dense=height < _DENSE)
+        whole, dense = self.explanation, height < _DENSE
+        body = inspector.body(self.session, width, whole, searching=whole is None, dense=dense)
+        if self.event is None:
+            return body
+        number = self.session.cursor
+        events = within.body(within.steps(self.session, number), self.event, number, width)
+        return [*events, *([] if dense else [()]), *body]
+
+    def look_at(self, event: int) -> None:
+        """Draw with this event of the batch in sight."""
+        self.event = event
+        self.show()
+        self.scroll_to(y=0, animate=False, immediate=True)
+        self.scroll_to_line(event + 1)
 
     def keep(self, explanation: Explanation) -> None:
         """The whole explanation is there: draw it, everything else as it stands."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.events import Click, MouseDown, MouseMove, Resize
 from textual.message import Message
 
+from loopscope.session.journal import Journal
 from loopscope.session.session import Session
 from loopscope.views import timeline, topbar
 from loopscope.views.model import Line, Span, line_width
@@ -20,14 +21,15 @@ class TopBar(LineView):
     """What is looked at, and the verdict at the cursor."""
 
     def __init__(self, session: Session) -> None:
-        super().__init__(lambda width, height: topbar.lines(session, 0, height, width), id="top")
+        super().__init__(lambda width, height: topbar.lines(session, 0, height, width, self.mode), id="top")
+        self.mode = "REPLAY"
 
 
 class TimelineStrip(LineView):
     """The strip of batches, and the overview of a lane that is longer; a click or a drag puts the cursor there."""
 
-    def __init__(self, session: Session) -> None:
-        super().__init__(lambda width, height: timeline.lines(session, 0, height, width), id="timeline")
+    def __init__(self, session: Session, journal: Journal) -> None:
+        super().__init__(lambda width, height: timeline.lines(session, 0, height, width, journal.marks), id="timeline")
         self.session = session
         self._dragged: int | None = None
         """The line on which the button was pressed."""

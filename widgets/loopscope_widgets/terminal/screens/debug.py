@@ -13,10 +13,12 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from loopscope.engine.explain import Explanation
+from loopscope.session.journal import Journal
 from loopscope.session.session import Session
-from loopscope.views import decisions, moves, why
+from loopscope.views import decisions, moves, why, within
 from loopscope.views.goto import Target
 from loopscope.views.model import Line
+from loopscope.views.words import plural
 from loopscope_widgets.terminal.keymap import GLOBAL, bindings
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, tell
 from loopscope_widgets.terminal.panes.decisions import DecisionsPane
@@ -32,6 +34,8 @@ __all__ = ["DebugScreen"]
 _FIRST = 2
 _MIDDLE = (2, 4)
 """Panes that share a column."""
+_SPEEDS = (1, 2, 4, 8, 16)
+"""Batches a second that are played."""
 _REST = 0.15
 """Seconds that the cursor must rest before the nearest settings are looked for."""
 
@@ -64,7 +68,8 @@ class DebugScreen(Screen[None]):
         super().__init__()
         self.session = session
         self.top = TopBar(session)
-        self.strip = TimelineStrip(session)
+        self.journal = Journal(session)
+        self.strip = TimelineStrip(session, self.journal)
         self.inspect = InspectPane(session)
         self.decisions = DecisionsPane(session)
         beside = (ScopesPane(session), DetectPane(session), GraphPane(session), self.inspect)
@@ -77,6 +82,8 @@ class DebugScreen(Screen[None]):
         """Keys that were pressed while this screen was in front."""
         self._searching = False
         self._rest: Timer | None = None
+        self._playing: Timer | None = None
+        self._speed = _SPEEDS.index(4)
 
     def compose(self) -> ComposeResult:
         """Bar, strip, tabs where they are needed, panes, keys; laid out for this size from the first picture on."""
@@ -99,9 +106,15 @@ class DebugScreen(Screen[None]):
     def _say_where(self) -> None:
         tell(self, moves.opened(self.session))
 
-    def moved(self) -> None:
-        """The session has changed: draw everything anew, at the cost of what is visible."""
+    def moved(self, event: int | None = None) -> None:
+        """The session has changed: draw everything anew, at the cost of what is visible.
+
+        Args:
+            event: which of the engine's events within the batch is looked at.
+        """
+        self.journal.look()
         self.inspect.explanation = None
+        self.inspect.event = event
         self.top.show()
         self.strip.show()
         for pane in self.panes:
@@ -150,6 +163,105 @@ class DebugScreen(Screen[None]):
         """The next or the previous warning or stop."""
         self._did(moves.decision(self.session, direction))
 
+    def action_event(self, by: int) -> None:
+        """The next or the previous event within the batch, then that of the batch beside it."""
+        session = self.session
+        at = self.inspect.event
+        if not session.cursor:
+            tell(self, "cannot step: there is no batch with calls", problem=True)
+            return
+        wanted = (0 if by > 0 else -1) if at is None else at + by
+        count = len(within.steps(session, session.cursor))
+        if at is not None and not 0 <= wanted < count:
+            reason = moves.step(session, by)
+            if reason is not None:
+                tell(self, reason, problem=True)
+                return
+            count = len(within.steps(session, session.cursor))
+            wanted = 0 if by > 0 else -1
+        wanted %= count
+        if not self.inspect.display:
+            self.show_pane(self.inspect.number)
+        self.moved(wanted)
+        self.inspect.look_at(wanted)
+
+    def action_scope_edge(self, end: int) -> None:
+        """The first or the last batch of the cursor's scope."""
+        self._did(moves.scope_edge(self.session, end))
+
+    def action_mark(self) -> None:
+        """Mark the batch, or take its mark away."""
+        if not self.session.cursor:
+            tell(self, "nothing to mark: there is no batch with calls", problem=True)
+            return
+        self.journal.toggle(self.session.cursor)
+        self.strip.show()
+
+    def action_next_mark(self) -> None:
+        """The next marked batch, round to the first one."""
+        number = self.journal.next_mark()
+        self._seek(number)
+        if number is None:
+            what = "no other batch is marked" if self.journal.marks else "no batch is marked"
+            tell(self, f"{what}; m marks one", problem=True)
+
+    def action_undo(self) -> None:
+        """Take back the last change of scope, filter or marks."""
+        what = self.journal.undo()
+        if what is None:
+            tell(self, "nothing to undo", problem=True)
+            return
+        self._filter(self.journal.filter)
+        self.moved()
+        tell(self, f"undone: {what}")
+
+    def action_play(self) -> None:
+        """Walk on by itself, batch by batch; or stop that."""
+        if self._playing is not None:
+            self._pause()
+        elif (reason := moves.step(self.session, 1)) is not None:
+            tell(self, reason, problem=True)
+        else:
+            self.moved()
+            self._play()
+
+    def _play(self) -> None:
+        rate = _SPEEDS[self._speed]
+        self._playing = self.set_interval(1 / rate, self._tick)
+        self.top.mode = f"PLAY {rate}/s"
+        self.top.show()
+
+    def _pause(self) -> None:
+        if self._playing is not None:
+            self._playing.stop()
+        self._playing = None
+        self.top.mode = "REPLAY"
+        self.top.show()
+
+    def _tick(self) -> None:
+        reason = moves.step(self.session, 1)
+        if reason is None:
+            self.moved()
+        else:
+            self._pause()
+
+    def action_speed(self, by: int) -> None:
+        """Play faster or slower."""
+        self._speed = min(max(self._speed + by, 0), len(_SPEEDS) - 1)
+        if self._playing is not None:
+            self._pause()
+            self._play()
+        tell(self, f"plays {plural(_SPEEDS[self._speed], 'batch')} a second")
+
+    def action_copy(self) -> None:
+        """Copy the batch and its reasons, and show them plain: many terminals do not let a program copy."""
+        from loopscope.views.copying import copied  # noqa: PLC0415 - loaded when it is asked for
+        from loopscope_widgets.terminal.screens.plain import PlainText  # noqa: PLC0415 - as above
+
+        text = copied(self.session)
+        self.app.copy_to_clipboard(text)
+        self.app.push_screen(PlainText(text))
+
     def action_first(self) -> None:
         """The first batch."""
         self._did(moves.edge(self.session, -1))
@@ -195,11 +307,15 @@ class DebugScreen(Screen[None]):
         from loopscope_widgets.terminal.screens.ask import Filter  # noqa: PLC0415 - loaded when it is asked for
 
         self.show_pane(self.decisions.number)
-        self.app.push_screen(Filter(self.decisions.entries.filter, self._filter))
+        self.app.push_screen(Filter(self.decisions.entries.filter, self._filter), self._filtered)
+
+    def _filtered(self, _text: str | None) -> None:
+        """The filter is what it is to be."""
+        self.journal.look()
 
     def _filter(self, text: str) -> str:
         """Show the decisions that this leaves; how many."""
-        self.decisions.entries.filter = text
+        self.decisions.entries.filter = self.journal.filter = text
         self.decisions.show()
         return decisions.counted(self.decisions.entries)
 
@@ -274,11 +390,14 @@ class DebugScreen(Screen[None]):
         self.toggle_class("-zoomed")
 
     def action_back(self) -> None:
-        """Leave the zoom, else show all decisions again."""
+        """Leave the zoom, else the events within a batch, else show all decisions again."""
         if self.has_class("-zoomed"):
             self.remove_class("-zoomed")
+        elif self.inspect.event is not None:
+            self.moved()
         elif self.decisions.entries.filter:
             self._filter("")
+            self.journal.look()
         else:
             tell(self, "nothing is open in front; q quits")
 

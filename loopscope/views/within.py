@@ -1,0 +1,120 @@
+"""Within a batch: what the engine does with it, event by event, in the order in which it does it.
+
+Warnings that reach the model before it asks, the calls as they are seen, what is counted, the verdict, what comes
+of it, and the results as they come in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from loopscope.engine.events import Warned
+from loopscope.engine.explain import headline
+from loopscope.recording.inert import inert
+from loopscope.session.letters import letter_name
+from loopscope.session.session import Row, Session
+from loopscope.views.calls import call_label, tool_names
+from loopscope.views.glyphs import GLYPH, STYLE, TONE
+from loopscope.views.model import Line, Span, Style, crop, marked
+from loopscope.views.words import size
+
+__all__ = ["Step", "body", "steps"]
+
+_MOST = 50
+"""Calls, tools or results that have a step of their own."""
+
+
+class Step(NamedTuple):
+    """One thing that happens."""
+
+    kind: str
+    """`delivered`, `call`, `count`, `verdict`, `effect` or `result`."""
+    text: str
+    style: Style = "text"
+
+
+def steps(session: Session, number: int) -> tuple[Step, ...]:
+    """What happens within a batch, in order; at least its count and its verdict."""
+    row = session.row(number)
+    return (
+        *_before(session, row),
+        *_seen(session, row),
+        *_counted(session, row),
+        *_decided(session, row),
+        *_results(session, row),
+    )
+
+
+def _before(session: Session, row: Row) -> Iterator[Step]:
+    """Warnings that the model got before this batch."""
+    for warning in session.state_at(row.n).warnings:
+        if warning.state == "delivered" and warning.before == row.n:
+            assumed = " (assumed)" if warning.assumed else ""
+            name = session.letters(row.scope)(warning.subject) if warning.layer == "identical_call_set" else None
+            text = f"warning of #{warning.batch} for {inert(name or warning.subject)} delivered{assumed}"
+            yield Step("delivered", text, "warn")
+
+
+def _seen(session: Session, row: Row) -> Iterator[Step]:
+    """Its calls, as the model made them."""
+    batch = session.batch(row.n)
+    if batch is None:
+        yield Step("call", f"{len(row.names)} calls: {tool_names(row.names)}")
+        return
+    policy = session.timeline.policy_at(row.n)
+    for place, call in enumerate(batch.calls[:_MOST], 1):
+        yield Step("call", f"call {place} of {len(batch.calls)}: {call_label(call, policy)}")
+
+
+def _counted(session: Session, row: Row) -> Iterator[Step]:
+    """The batch in its window, and each of its tools in theirs."""
+    view = session.state_at(row.n)
+    policy = view.policy
+    seen = f"{row.decision.hash_count} in the last {policy.window_size} batches"
+    limits = f"warn {policy.warn_threshold}, hard {policy.hard_limit}"
+    yield Step("count", f"batch {letter_name(row.letter)} ({row.hash}): {seen}; {limits}")
+    tools = view.scope.tools.counts if view.scope is not None else {}
+    for tool in list(dict.fromkeys(row.names))[:_MOST]:
+        if tool in tools:
+            limit = policy.frequency_limits(tool)
+            seen = f"{tools[tool]} in the last {policy.frequency_window} calls"
+            yield Step("count", f"tool {inert(tool)}: {seen}; warn {limit.warn}, hard {limit.hard_limit}")
+
+
+def _decided(session: Session, row: Row) -> Iterator[Step]:
+    """The verdict, and what comes of it at once."""
+    text = inert(headline(row.decision, session.letters(row.scope)))
+    yield Step("verdict", f"{GLYPH[row.state]} {text}", STYLE[row.state])
+    header = session.header
+    enforced = header is not None and header.enforced
+    if row.state == "stop":
+        yield Step("effect", "the calls are removed, no tool runs" if enforced else "only watched: the tools run")
+    elif row.state == "warn":
+        yield Step("effect", "a warning is queued for the model's next turn")
+
+
+def _results(session: Session, row: Row) -> Iterator[Step]:
+    """What came back, and warnings that the recording says were put back or lost."""
+    for place, result in enumerate(session.results(row.n)[:_MOST], 1):
+        if result is not None:
+            whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
+            failed = "error, " if result.status == "error" else ""
+            style: Style = "warn" if failed else "text"
+            yield Step("result", f"result {place} of {len(row.names)}: {failed}{size(whole)}", style)
+    for event in session.timeline.between.get(row.n, ()):
+        if isinstance(event, Warned) and event.scope == row.scope and event.state in ("requeued", "dropped"):
+            what = "put back: the model's turn failed" if event.state == "requeued" else "dropped"
+            yield Step("effect", f"warning {what}")
+
+
+def body(found: tuple[Step, ...], at: int, number: int, width: int) -> list[Line]:
+    """The steps as lines, the one that is looked at marked, those after it dim."""
+    lines: list[Line] = [
+        (Span(f"EVENTS #{number}", "title"), Span(f"  {at + 1} of {len(found)}   s and S step, n leaves", "dim"))
+    ]
+    for place, step in enumerate(found):
+        pointer = Span("▶" if place == at else " ", "key")
+        text = (Span(f" {step.text}", TONE["ahead"] if place > at else step.style),)
+        lines.append((pointer, *(marked(text, "cursor") if place == at else text)))
+    return [crop(line, width) for line in lines]

@@ -1,0 +1,70 @@
+"""Marks, and the undo of what a person changed."""
+
+from __future__ import annotations
+
+from loopscope.session.journal import MOST, Journal
+from loopscope.session.session import Lane
+from tests.views.support import Story
+
+
+def journal() -> Journal:
+    story = Story()
+    for n in range(10):
+        story.in_scope("t", "r1" if n % 2 else "r2").call("a", {"n": n})
+    session = story.session()
+    session.seek(5)
+    return Journal(session)
+
+
+def test_marks_are_toggled_and_walked() -> None:
+    """In order of the file, round to the first; the one at the cursor alone leads nowhere."""
+    found = journal()
+    assert found.next_mark() is None
+    assert found.toggle(8)
+    assert found.toggle(2)
+    assert found.marks == (2, 8)
+    assert found.next_mark() == 8
+    found._session.seek(9)
+    assert found.next_mark() == 2
+    assert not found.toggle(2)
+    assert not found.toggle(8)
+    found.toggle(9)
+    assert found.next_mark() is None
+
+
+def test_changes_are_undone_one_by_one() -> None:
+    """The newest first, with the cursor where it stood; moving alone is no change."""
+    found = journal()
+    session = found._session
+    session.seek(7)
+    found.look()
+    session.select(Lane("t", None, whole_thread=True))
+    found.look()
+    session.seek(2)
+    found.look()
+    found.filter = "stop"
+    found.look()
+    found.toggle(2)
+    assert found.undo() == "marks"
+    assert (found.marks, found.filter) == ((), "stop")
+    assert found.undo() == "filter"
+    assert (found.filter, session.cursor) == ("", 2)
+    assert found.undo() == "scope"
+    assert (session.lane, session.cursor) == (Lane("t", "r2"), 7)
+    assert found.undo() is None
+
+
+def test_what_was_not_looked_at_is_undone_too() -> None:
+    """A change just before the undo is the last one."""
+    found = journal()
+    found.filter = "warn"
+    assert found.undo() == "filter"
+    assert found.undo() is None
+
+
+def test_it_does_not_grow_for_ever() -> None:
+    """The oldest changes are forgotten."""
+    found = journal()
+    for _ in range(MOST + 50):
+        found.toggle(1)
+    assert len(found._changes) == MOST + 1
