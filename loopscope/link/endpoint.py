@@ -17,6 +17,7 @@ from typing import Self
 
 from loopscope.engine.events import Event, RunEnd
 from loopscope.engine.snapshot import Snapshot
+from loopscope.errors import CannotAttachError
 from loopscope.link.discovery import Entry, new_entry, remove, sweep, write
 from loopscope.link.gate import HoldingGate
 from loopscope.link.hub import Hub
@@ -61,18 +62,27 @@ class Link:
         sweep(listening.file.parent)
         entry = new_entry(listening.transport, listening.address, self.name, control=control)
         server = Server(listening.socket, entry.token, self._limits)
+        try:
+            write(entry, listening.file)
+            self._serve(entry, server, listening.file)
+        except (OSError, RuntimeError) as error:
+            server.discard()
+            remove(listening.file)
+            raise CannotAttachError(f"cannot open an endpoint in {listening.file.parent}: {error}") from None
+
+    def _serve(self, entry: Entry, server: Server, file: Path) -> None:
+        """From one moment on, with no event between what the engines know and what is heard."""
         with bus.lock:
             state = self._state or merged(gatehouse.engines(), gatehouse.base)
             hub = Hub(entry, self._intake, self.gate, self._limits, state)
-            hub.renamed = self._write
+            server.start(hub)
             self._hub, self._state = hub, None
-            self._file: Path | None = listening.file
             self._server: Server | None = server
+            self._file: Path | None = file
+            hub.renamed = self._write
             if self._unsubscribe is None:
                 self._unsubscribe = bus.subscribe(self._observe)
                 gatehouse.attend(self.gate, self._newcomer)
-        server.start(hub)
-        self._write(entry)
 
     @property
     def entry(self) -> Entry:
@@ -108,8 +118,11 @@ class Link:
 
     def hold_first_batch(self) -> None:
         """Hold the first batch of calls until a viewer has attached, however long that takes."""
-        if not self._hub.attached.is_set():
+        attached = self._hub.attached
+        if not attached.is_set():
             self.gate.pause(None, "wait")
+        if attached.is_set() and self.gate.status().waiting:
+            self.gate.resume(None)
 
     def close(self) -> None:
         """Hold nothing any more, tell the viewers, and leave no file, socket or thread behind. Once is enough."""
@@ -180,11 +193,14 @@ class Link:
             _kept.append(server)
 
     def _revive(self) -> None:
-        try:
-            self._open(control=self.control)
-        except Exception:  # noqa: BLE001 - a child without a link is still a child
-            self.close()
-        self._intake.eager = False
+        with bus.lock:
+            if self._server is not None:
+                return
+            try:
+                self._open(control=self.control)
+            except Exception:  # noqa: BLE001 - a child without a link is still a child
+                self.close()
+            self._intake.eager = False
 
 
 _lock = threading.Lock()

@@ -212,7 +212,7 @@ class Hub:
 
     def _take_in(self, item: Any) -> None:
         if isinstance(item, (Held, Released)):
-            self._backlog.add(_line(item))
+            self._keep(_line(item))
         elif callable(item):
             item()
         else:
@@ -226,6 +226,9 @@ class Hub:
         if len(line) > LONGEST_LINE:
             self._gap(1)
             return
+        self._keep(line, seq)
+
+    def _keep(self, line: bytes, seq: int | None = None) -> None:
         self._backlog.add(line, seq)
         if self._backlog.is_full:
             self._open()
@@ -258,7 +261,7 @@ class Hub:
 
     def _tell_status(self) -> None:
         self._status_due = False
-        self._backlog.add(encode(self._status()))
+        self._keep(encode(self._status()))
 
     def _status(self) -> Status:
         controllers = sum(viewer.controls for viewer in self.viewers.values())

@@ -71,6 +71,11 @@ class Server:
         if threading.current_thread() is not self._thread and self._thread.is_alive():
             self._thread.join(timeout)
 
+    def discard(self) -> None:
+        """Give back what a server has that was never started."""
+        self._listener.close()
+        self._loop.close()
+
     def abandon(self) -> None:
         """In a forked child: close the descriptors that it got, and touch nothing that it shares with its parent."""
         for known in (self._listener, *self._sockets.values()):

@@ -419,6 +419,24 @@ def test_agents_names_reach_the_list(link: Link) -> None:
     until(lambda: json.loads(file.read_bytes())["graphs"] == ["planner", "coder"])
 
 
+@pytest.mark.parametrize("what", ["loopscope.link.endpoint.write", "loopscope.link.server.Server.start"])
+def test_an_endpoint_that_cannot_be_opened_leaves_nothing(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    """A full disk, or no thread to be had: the program hears it in one line and can go on without."""
+
+    def failing(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device") if what.endswith("write") else RuntimeError("can't start thread")
+
+    monkeypatch.setattr(what, failing)
+    files = descriptors()
+    with pytest.raises(CannotAttachError, match="cannot open an endpoint"):
+        listen()
+    assert not bus.active
+    assert gatehouse.gate is None
+    assert list((Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope").iterdir()) == []
+    monkeypatch.undo()
+    assert descriptors() == files
+
+
 def test_one_process_has_one_link(link: Link) -> None:
     """A second call gives back the first, until it is closed."""
     assert listen() is link
@@ -496,6 +514,16 @@ def test_a_hundred_attach_detach_cycles_leave_nothing_behind(link: Link) -> None
     assert threading.active_count() == threads
     assert not link._server._connections  # type: ignore[union-attr]
     assert not link._server._sockets  # type: ignore[union-attr]
+
+
+def test_viewers_that_come_and_go_do_not_fill_the_memory(opened: Callable[..., Link]) -> None:
+    """What is told of them is bounded with everything else, also where nothing happens in the program."""
+    link = opened(limits=Limits(backlog=20_000, burst=10**6, per_second=10**6), control=True)
+    with connect(link.entry, control=True) as client:
+        for _ in range(300):
+            client.call("setBreakpoints", breakpoints=[{"kind": "tool", "subject": "x" * 100}])
+    until(lambda: link.viewers == 0)
+    assert link._hub._backlog.size < 40_000
 
 
 def test_there_may_be_too_many_viewers(opened: Callable[..., Link]) -> None:
