@@ -195,10 +195,8 @@ class LoopDetector:
             return _NOTHING
         digest, repeats = compiled.identity.read(calls)
         decision = self.fold(batch, digest, tuple([call.name or "" for call in calls]), repeats)
-        if compiled.keep:
-            trail = self._registry.scopes[batch.scope].trail
-            if trail is not None:
-                trail.open.opened(decision.batch, [call.id for call in calls])
+        if compiled.keep and (trail := self._registry.scopes[batch.scope].trail) is not None:
+            trail.open.opened(decision.batch, [call.id for call in calls])
         return (decision,)
 
     def identify(self, batch: Batch) -> Identified:

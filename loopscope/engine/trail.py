@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -111,9 +112,7 @@ class Trail:
     def _note_new(self, n: int) -> None:
         """A batch brought something new, which batches that were asked for before it came could not know."""
         self._last_new = max(self._last_new, n)
-        for later in reversed(self.batches.values()):
-            if later.n <= n:
-                break
+        for later in takewhile(lambda brought: brought.n > n, reversed(self.batches.values())):
             later.moved = later.moved or later.previous < n
 
     def stale(self, n: int) -> bool:

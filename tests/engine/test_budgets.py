@@ -51,7 +51,9 @@ def test_counters(counter: str, limit: float, before: list[str], verdict: str) -
 
 def test_what_a_recording_does_not_tell_is_not_spent() -> None:
     """Without usage and without times neither tokens nor money, neither time nor rate are known."""
-    everything = limited(input_tokens=1, output_tokens=1, total_tokens=1, cost_usd=0.1, wall_clock_s=1, requests_per_minute=1)
+    everything = limited(
+        input_tokens=1, output_tokens=1, total_tokens=1, cost_usd=0.1, wall_clock_s=1, requests_per_minute=1
+    )
     tape = Tape(everything)
     assert tape.turn("a:1") == "pass"
     assert tape.turn("a:2", usage=usage()) == "pass"
@@ -61,8 +63,16 @@ def test_what_a_recording_does_not_tell_is_not_spent() -> None:
 def test_a_share_of_the_limit_warns_once() -> None:
     """Eight tenths unless it is set; then nothing until the limit, and from there on every batch is stopped."""
     found = play(limited(iterations=10), [f"a:{n}" for n in range(11)])
-    assert found == [*["pass"] * 7, "warn budget iterations 8/8", "pass", *[f"hard_stop budget iterations {n}/10" for n in (10, 11)]]
-    assert play(limited(iterations=Budget(10, warn=0.25)), [f"a:{n}" for n in range(3)])[2] == "warn budget iterations 3/2.5"
+    assert found == [
+        *["pass"] * 7,
+        "warn budget iterations 8/8",
+        "pass",
+        *[f"hard_stop budget iterations {n}/10" for n in (10, 11)],
+    ]
+    assert (
+        play(limited(iterations=Budget(10, warn=0.25)), [f"a:{n}" for n in range(3)])[2]
+        == "warn budget iterations 3/2.5"
+    )
 
 
 def test_counters_warn_each_for_itself_in_their_order() -> None:
@@ -122,7 +132,11 @@ def test_two_agents_that_hand_a_task_back_and_forth_share_a_budget() -> None:
     tape = Tape(limited(iterations=6))
     tape.feed(start("lead"), start("planner", "lead"), start("coder", "lead"))
     found = [tape.turn(f"@{run} ask:{n}") for n in range(4) for run in ("planner", "coder")]
-    assert found == [*["pass"] * 4, "warn budget iterations 5/4.8", *[f"hard_stop budget iterations {n}/6" for n in (6, 7, 8)]]
+    assert found == [
+        *["pass"] * 4,
+        "warn budget iterations 5/4.8",
+        *[f"hard_stop budget iterations {n}/6" for n in (6, 7, 8)],
+    ]
     own = tape.detector.account(ScopeKey("t", "coder"))
     assert own is not None
     assert own.value("iterations", None) == 4
@@ -142,7 +156,14 @@ def test_a_warning_of_a_parents_budget_is_given_once() -> None:
     tape = Tape(limited(iterations=Budget(10, warn=0.3)))
     tape.feed(start("s1", "r"), start("s2", "r"))
     found = [tape.turn(text) for text in ("@s1 a:1", "@s1 a:2", "@s2 a:3", "@s1 a:4", "@s2 a:5", "@s2 a:6")]
-    assert found == ["pass", "pass", "warn budget iterations 3/3", "warn budget iterations 3/3", "pass", "warn budget iterations 3/3"]
+    assert found == [
+        "pass",
+        "pass",
+        "warn budget iterations 3/3",
+        "warn budget iterations 3/3",
+        "pass",
+        "warn budget iterations 3/3",
+    ]
 
 
 def test_parents_in_a_ring_are_charged_once_each() -> None:
@@ -232,7 +253,9 @@ def test_a_budget_of_one_scopes_own_policy() -> None:
     detector = LoopDetector()
     tape = Tape(ROOMY)
     tape.detector = detector
-    tape.feed(PolicySet(seq=0, ts=None, thread_id="t", run_id="r", policy=policy), start("r", ts=5.0), start("x", ts=5.0))
+    tape.feed(
+        PolicySet(seq=0, ts=None, thread_id="t", run_id="r", policy=policy), start("r", ts=5.0), start("x", ts=5.0)
+    )
     assert tape.turn("a", ts=14.0) == "pass"
     assert tape.turn("@x a", ts=20.0) == "pass"
     assert tape.turn("b", ts=15.0) == "hard_stop budget wall_clock_s 10/10"

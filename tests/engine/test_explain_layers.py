@@ -82,7 +82,9 @@ def test_an_error_streak_tells_at_which_results_it_was_found() -> None:
         "rule error_streak counted 2 batches in a row in which every call failed, the results of #2 included",
         "warning limit is 2: error_streak.warn (default)",
     )
-    assert shown.explain(3).lines[0].endswith("3 batches in a row in which every call failed, the results of #3 included")
+    assert (
+        shown.explain(3).lines[0].endswith("3 batches in a row in which every call failed, the results of #3 included")
+    )
     assert shown.explain(3).lines[-1] == (
         "nearest settings that would not stop #3: error_streak.hard_limit >= 4 (no stop in this scope)"
     )
@@ -144,7 +146,14 @@ def test_a_budget_names_its_counter_and_what_would_let_it_go_on() -> None:
 def test_a_spent_budget_is_no_way_out_for_another_layer() -> None:
     """A limit of the first layer would not spare a batch that its parent's budget stops too; nor does it end the stops."""
     policy = ROOMY.with_(warn_threshold=3, hard_limit=3, window_size=9, budget={"iterations": Budget(4)})
-    stream: list[Event] = [start("s", "r"), *turn(1, "a"), *turn(2, "a"), *turn(3, "@s x"), *turn(4, "a"), *turn(5, "a")]
+    stream: list[Event] = [
+        start("s", "r"),
+        *turn(1, "a"),
+        *turn(2, "a"),
+        *turn(3, "@s x"),
+        *turn(4, "a"),
+        *turn(5, "a"),
+    ]
     shown = session_of(stream, Origin(policy))
     assert [shown.row(n).state for n in range(1, 6)] == ["new", "repeat", "new", "stop", "stop"]
     explanation = shown.explain(4)
@@ -190,7 +199,10 @@ def test_every_nearest_setting_does_what_it_says(policy: Policy, stream: list[Ev
             then = session_of(stream, Origin(changed(policy, change.setting, change.value)))
             assert then.row(number).decision.action == change.verdict != decision.action
             verdicts = [then.row(n).decision.action for n in then.timeline.scopes[key].batches]
-            assert (verdicts.count("hard_stop"), verdicts.count("warn")) == (change.effect.stops, change.effect.warnings)
+            assert (verdicts.count("hard_stop"), verdicts.count("warn")) == (
+                change.effect.stops,
+                change.effect.warnings,
+            )
             near = change.value + (-1 if change.value > change.before else 1)
             if near != change.before:
                 neighbour = session_of(stream, Origin(changed(policy, change.setting, near)))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Event
+from loopscope.engine.events import DecisionMade, Event, Gap, RunEnd
 from loopscope.engine.nearest import worst
-from loopscope.engine.policy import Policy
+from loopscope.engine.policy import BOUNDED, Policy
 from loopscope.engine.sections import Budget, Cycle, Pair, RepeatInBatch
 from loopscope.engine.snapshot import Snapshot
 from loopscope.engine.trail import normalised_error
@@ -104,6 +104,18 @@ def test_a_session_keeps_the_decisions_at_batches_and_at_results(policy: Policy,
         assert session.row(number).decision == worst(at_batch[number - 1], *found)
     assert list(session.timeline.refold(LoopDetector(policy))) == at_batch
     assert list(session_of(stream).timeline.refold(LoopDetector(policy))) == at_batch
+
+
+def test_other_events_move_no_layer() -> None:
+    """Ends, gaps and what was decided live are for those who read the recording."""
+    detector = LoopDetector(BOUNDED)
+    before = detector.snapshot()
+    where: dict[str, Any] = {"seq": 1, "ts": 1.0, "thread_id": "t", "run_id": "r"}
+    made = DecisionMade(
+        **where, batch_seq=1, hash="", hash_count=1, action="warn", layer=None, tool=None, count=None, threshold=None
+    )
+    assert decide(detector, [RunEnd(**where), Gap(**where, lost=3), made]) == []
+    assert detector.snapshot() == before
 
 
 def cycling(**changes: Any) -> Policy:

@@ -385,6 +385,19 @@ def test_a_policy_that_does_not_look_forgets_what_was_brought() -> None:
     assert tape.turn("ls>x") == "warn tool_frequency ls 4/4"
 
 
+def test_a_smaller_window_forgets_which_calls_brought_nothing() -> None:
+    """The three stale calls before it are four calls ago; in a window of three only the newest ones count."""
+    aware = ROOMY.with_(tool_freq_warn=2, tool_freq_hard_limit=9, window_size=9, result_aware=True)
+    tape = Tape(aware)
+    for n in range(5):
+        tape.turn(f"find:{n}>none")
+    tape.detector.adopt(aware.with_(tool_freq_hard_limit=3, window_size=3))
+    assert tape.turn("find:5>1") == "hard_stop tool_frequency find 3/3"
+    assert tape.turn("find:6>2") == "pass"
+    tape.detector.adopt(aware.with_(tool_freq_hard_limit=3, window_size=1))
+    assert tape.turn("find:7>none") == "pass"
+
+
 CASES = TESTS / "cases"
 TRUTH = list(csv.DictReader((CASES / "TRUTH.tsv").read_text().splitlines(), delimiter="\t"))
 

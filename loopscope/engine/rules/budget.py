@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopscope.engine.accounts import Account
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
 from loopscope.engine.sections import COUNTERS
@@ -17,12 +16,12 @@ __all__ = ["BudgetRule"]
 
 
 class _State:
-    """The account whose warning was found last, until it is known whether it is emitted."""
+    """The marks of the account whose warning was found last, until it is known whether it is emitted."""
 
-    __slots__ = ("crossed",)
+    __slots__ = ("marks",)
 
     def __init__(self) -> None:
-        self.crossed: Account | None = None
+        self.marks: set[str] = set()
 
 
 class BudgetRule:
@@ -47,12 +46,11 @@ class BudgetRule:
                     return Finding("hard_stop", self.layer, None, value, budget.limit, counter=counter)
                 if warning is None and value >= soft and counter not in account.warned:
                     warning = Finding("warn", self.layer, None, value, soft, counter, counter)
-                    state.crossed = account
+                    state.marks = account.warned
         return warning
 
     def mark(self, state: _State, finding: Finding) -> None:
-        if state.crossed is not None:
-            state.crossed.warned.add(finding.mark or "")
+        state.marks.add(finding.mark or "")
 
     def dump(self, state: _State) -> dict[str, Any]:  # noqa: ARG002 - the accounts are saved with the detector
         return {}

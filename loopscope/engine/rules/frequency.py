@@ -67,18 +67,15 @@ class ToolFrequency:
 
     def _place(self, state: Window, batch: int, call: int) -> None:
         state.places.append((batch, call))
-        if len(state.places) > self._size:
+        while len(state.places) > self._size:
             state.places.popleft()
 
     def _idle(self, state: Window, facts: Facts, name: str, hard_limit: int) -> bool:
         """Whether as many calls of the tool as the limit asks for, this one counted, brought nothing new."""
-        trail, places = facts.trail, state.places
-        while len(places) > len(state.items):
-            places.popleft()
-        if trail is None:
-            return True
-        newest = zip(reversed(state.items), reversed(places), strict=False)
-        return sum(item == name and trail.not_new(*place) for item, place in newest) + 1 >= hard_limit
+        trail = facts.trail
+        newest = zip(reversed(state.items), reversed(state.places), strict=False)
+        idle = sum(item == name and trail is not None and trail.not_new(*place) for item, place in newest)
+        return idle + 1 >= hard_limit
 
     def mark(self, state: Window, finding: Finding) -> None:
         """Marked only while the count is still at its warning: later calls of the batch may have pushed it out."""

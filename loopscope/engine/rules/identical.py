@@ -51,10 +51,8 @@ class IdenticalCallSet:
 
     def _idle(self, state: Window, facts: Facts) -> bool:
         """Whether as many occurrences as the limit asks for, this one counted, brought nothing new."""
-        trail, size = facts.trail, len(state.items)
-        if trail is None:
-            return True
-        newest = islice(reversed(trail.batches.values()), size)
+        known = facts.trail.batches.values() if facts.trail is not None else ()
+        newest = islice(reversed(known), len(state.items))
         stale = sum(brought.stale for brought in newest if brought.hash == facts.hash)
         return stale + 1 >= self._hard
 
