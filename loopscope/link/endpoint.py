@@ -137,8 +137,9 @@ class Link:
             gatehouse.leave(self.gate)
         if self._server is not None:
             self._server.stop(3.0)
-        if self._file is not None:
-            remove(self._file)
+        file, self._file = self._file, None
+        if file is not None:
+            remove(file)
         _forget(self)
 
     def __enter__(self) -> Self:

@@ -81,8 +81,9 @@ def run() -> Iterator[Callable[[str], Program]]:
 
 
 def runtime_files() -> list[str]:
-    """What lies in the folder of endpoints."""
-    return sorted(path.name for path in (Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope").iterdir())
+    """What lies in the folder of endpoints, but for what is just being written."""
+    folder = Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope"
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".tmp")
 
 
 def test_a_viewer_that_is_killed_while_paused_resumes_the_agent(run: Callable[[str], Program]) -> None:
