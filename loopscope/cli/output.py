@@ -15,7 +15,7 @@ from loopscope.engine.events import Batch, Event
 from loopscope.recording.inert import inert
 from loopscope.views.words import clock, plural
 
-__all__ = ["JsonLines", "Output", "Table", "report", "tell"]
+__all__ = ["JsonLines", "Output", "Table", "can_draw", "report", "tell"]
 
 _PROBLEMS_SHOWN = 100
 
@@ -25,6 +25,11 @@ _WORDS = {"pass": "", "warn": "WARN", "hard_stop": "STOP"}
 def tell(message: str) -> None:
     """One line on stderr."""
     click.echo(f"loopscope: {inert(message)}", err=True)
+
+
+def can_draw(encoding: str) -> bool:
+    """Whether lines and glyphs can be written in it."""
+    return encoding.lower().replace("-", "").startswith("utf")
 
 
 def report(name: str, problems: Sequence[tuple[int, str]], skipped: int = 0) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from loopscope.link.follow import Follow
     from loopscope.recording.feed import Feed, Message, Snapshotted, Verb
     from loopscope.recording.writer import Recorder
+    from loopscope.session.live import LiveSession
 
 __all__ = ["Recorded", "Wish", "print_events", "watch"]
 
@@ -117,6 +118,7 @@ def watch(process: Entry, wish: Wish) -> None:
         UsageError: where the recording cannot be written.
     """
     from loopscope.cli.output import tell
+    from loopscope.cli.terminal import why_no_screen
     from loopscope.errors import CannotAttachError
     from loopscope.link.follow import Follow
 
@@ -128,12 +130,47 @@ def watch(process: Entry, wish: Wish) -> None:
         if wish.as_json:
             _print(source)
             return
-        for message in source if wish.record is not None else ():
-            _tell_end(message)
-        if wish.record is None:
-            tell(f"{feed.name}: no terminal to draw on; --json prints its events, --record FILE keeps them")
+        reason = why_no_screen()
+        if not reason:
+            _open(source, feed, wish)
+        elif wish.record is not None:
+            for message in source:
+                _tell_end(message)
+        else:
+            tell(f"{reason}: this is the view as text, as it is now")
+            _print_view(feed, wish)
     finally:
         feed.close()
+
+
+def _session(feed: Follow) -> LiveSession:
+    from loopscope.session.live import LiveSession
+
+    return LiveSession(feed.name, enforced=any(engine.enforced for engine in feed.welcome.engines))
+
+
+def _open(source: Feed, feed: Follow, wish: Wish) -> None:
+    """The debugger."""
+    from loopscope_widgets.terminal import run
+
+    live = _session(feed)
+    run(live.session, feed=source, live=live, theme=wish.theme, ascii=wish.ascii_only, no_color=wish.no_color)
+
+
+def _print_view(feed: Follow, wish: Wish) -> None:
+    """The debugger's view of what has happened so far, as text."""
+    from loopscope.cli.output import can_draw
+    from loopscope.views.text import render
+
+    live = _session(feed)
+    newest = feed.welcome.seq
+    for message in feed:
+        live.take([message])
+        if getattr(message, "seq", 0) >= newest:
+            break
+    live.session.open_at_first_stop()
+    ascii_only = wish.ascii_only or not can_draw(sys.stdout.encoding)
+    click.echo(render(live.session, ascii_only=ascii_only), nl=False)
 
 
 def _tell_end(message: Message) -> None:

@@ -34,7 +34,7 @@ class LiveSession:
         self.held: dict[int, Held] = {}
         """Batches that wait before the gate, by their number there, oldest first."""
         self.state = "live"
-        """`live`, `lost` (being sought) or `ended`."""
+        """`live`, `lost` (being sought), `ended` or `detached`."""
         self.reason = ""
         """Why it is not live."""
         self.drops = 0
@@ -68,6 +68,12 @@ class LiveSession:
     def paused(self) -> bool:
         """Whether anything is held, or will be."""
         return bool(self.held or self.status.paused or self.status.scopes)
+
+    def leave(self, reason: str) -> None:
+        """Nothing more comes, since the viewer left; all that came stays."""
+        self.state, self.reason = "detached", reason
+        self.held.clear()
+        self.status = Status()
 
     def _append(self, event: Event) -> None:
         if isinstance(event, Batch) and self.held:

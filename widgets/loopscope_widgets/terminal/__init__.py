@@ -6,19 +6,34 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loopscope.recording.feed import Feed
+    from loopscope.session.live import LiveSession
     from loopscope.session.session import Session
+    from loopscope_widgets.terminal.screens.debug import DebugScreen
 
 __all__ = ["run"]
 
 
-def run(session: Session, *, theme: str | None = None, ascii: bool = False, no_color: bool = False) -> None:  # noqa: A002 - the flag's name
+def run(  # noqa: PLR0913 - each is an option of the command line
+    session: Session,
+    *,
+    feed: Feed | None = None,
+    live: LiveSession | None = None,
+    theme: str | None = None,
+    ascii: bool = False,  # noqa: A002 - the flag's name
+    no_color: bool = False,
+) -> None:
     """Open the debugger on a session and return when the user quits.
 
     Args:
         session: what to show; its cursor is where the screen opens.
+        feed: where it goes on, for a live run; it is read, and closed at the end.
+        live: the live run whose session this is, with a feed.
         theme: `dark`, `light` or the name of a Textual theme; dark if it is None.
         ascii: draw with ASCII characters alone.
         no_color: as NO_COLOR: greys, underlined warnings, reversed stops.
@@ -31,13 +46,20 @@ def run(session: Session, *, theme: str | None = None, ascii: bool = False, no_c
     try:
         from loopscope_widgets.terminal.app import LoopscopeApp  # noqa: PLC0415 - Textual is loaded when it is to draw
 
-        app = LoopscopeApp(session, theme=theme, ascii_only=ascii, no_color=no_color)
+        screen = _live_screen(feed, live) if feed is not None and live is not None else None
+        app = LoopscopeApp(session, theme=theme, ascii_only=ascii, no_color=no_color, screen=screen)
         if collects:
             app.when_drawn = _collect
         app.run()
     finally:
         if collects:
             gc.enable()
+
+
+def _live_screen(feed: Feed, live: LiveSession) -> Callable[[], DebugScreen]:
+    from loopscope_widgets.terminal.screens.live import LiveScreen  # noqa: PLC0415 - a recording needs none of it
+
+    return partial(LiveScreen, feed, live)
 
 
 def _collect() -> None:

@@ -32,11 +32,18 @@ class LoopscopeApp(App[None]):
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(
-        self, session: Session, *, theme: str | None = None, ascii_only: bool = False, no_color: bool = False
+        self,
+        session: Session,
+        *,
+        theme: str | None = None,
+        ascii_only: bool = False,
+        no_color: bool = False,
+        screen: Callable[[], DebugScreen] | None = None,
     ) -> None:
         with _environment(no_color=no_color):
             super().__init__()
         self.session = session
+        self._first = screen or partial(DebugScreen, session)
         self.when_drawn: Callable[[], None] | None = None
         """Called once, when the first picture is drawn."""
         for own in THEMES:
@@ -59,7 +66,7 @@ class LoopscopeApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """The debugger is the first screen: a bare one before it would only be drawn over."""
-        return DebugScreen(self.session)
+        return self._first()
 
     def on_mount(self) -> None:
         """Tell when the first picture is drawn."""

@@ -1,0 +1,77 @@
+"""A live run beside its batches: the mode in the top bar, and the batch that stands before the gate."""
+
+from __future__ import annotations
+
+from loopscope.engine.explain import headline
+from loopscope.recording.feed import Held
+from loopscope.recording.inert import inert
+from loopscope.session.live import LiveSession
+from loopscope.views import topbar
+from loopscope.views.calls import call_label
+from loopscope.views.glyphs import GLYPH, STYLE
+from loopscope.views.model import Line, Span, Style, crop, fit, line_width
+from loopscope.views.topbar import scope_name
+from loopscope.views.words import plural
+
+__all__ = ["MODES", "bar", "held", "held_label", "mode"]
+
+MODES = {"live": "LIVE", "paused": "PAUSED", "lost": "DISCONNECTED", "ended": "ENDED", "detached": "DETACHED"}
+"""What the bar calls each state of the connection and of the gate."""
+_REPLAY = "REPLAY"
+_STYLES: dict[str, Style] = {"live": "title", "paused": "warn", "lost": "warn", "ended": "dim", "detached": "dim"}
+_WHY = {"pause": "paused", "next": "stepped", "breakpoint": "breakpoint", "wait": "waits for a viewer"}
+
+
+def mode(live: LiveSession) -> str:
+    """Which of `MODES` it is in."""
+    return "paused" if live.state == "live" and live.paused else live.state
+
+
+def bar(live: LiveSession, width: int) -> Line:
+    """The top bar with the mode in front, which is never left out."""
+    now = mode(live)
+    front: Line = (Span(f" {MODES[now]}", _STYLES[now]),)
+    rest = topbar.lines(live.session, 0, 1, max(0, width - line_width(front)))[0]
+    return crop((*front, *(span for span in rest if span.text.strip() != _REPLAY)), width)
+
+
+def held(live: LiveSession, width: int, *, control: bool) -> list[Line]:
+    """Two lines: the batch that was held first with the verdict that it would get, and what can be done; else none."""
+    first = live.holds()
+    if first is None:
+        return []
+    more = f"  and {plural(len(live.held) - 1, 'more batch')}" if len(live.held) > 1 else ""
+    front = f" HELD before its tools run  {scope_name(*first.scope)}  "
+    verdict = _verdict(live, first)
+    room = max(10, width - len(front) - line_width(verdict) - len(more) - 1)
+    line: Line = (Span(front, "warn"), Span(fit(held_label(live, first), room)), *verdict, Span(more, "dim"))
+    return [crop(line, width), crop(_keys(first, control=control), width)]
+
+
+def held_label(live: LiveSession, batch: Held) -> str:
+    """Its calls, in a few words."""
+    timeline = live.session.timeline
+    policy = timeline.detector.policy_of(batch.scope)
+    return "  ".join(call_label(call, policy) for call in batch.calls[:8])
+
+
+def _verdict(live: LiveSession, batch: Held) -> Line:
+    decision = batch.decision
+    if decision is None:
+        return (Span("  verdict not known", "dim"),)
+    timeline = live.session.timeline
+    known = batch.scope in timeline.scopes
+    name = live.session.letters(batch.scope) if known else str
+    state = {"hard_stop": "stop", "warn": "warn"}.get(
+        decision.action, "repeat" if decision.hash_count > 1 else "new"
+    )  # fmt: skip
+    return (Span("  would be ", "dim"), Span(f"{GLYPH[state]} {inert(headline(decision, name))}", STYLE[state]))
+
+
+def _keys(batch: Held, *, control: bool) -> Line:
+    why = f" {_WHY[batch.reason]}" + (f" at {inert(batch.breakpoint, 40)}" if batch.breakpoint else "")
+    if not control:
+        return (Span(f"{why}; this viewer only observes: attach with --control to steer", "dim"),)
+    keys = (("n", "let it go, hold the next"), ("c", "continue"), ("x", "let it pass, or stop"))
+    spans = [span for key, words in keys for span in (Span(f"   {key}", "key"), Span(f" {words}", "dim"))]
+    return (Span(why, "dim"), *spans)

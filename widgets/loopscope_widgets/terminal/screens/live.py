@@ -1,0 +1,302 @@
+"""The debugger on what runs: it follows the newest batch, and pauses, steps and stops where it may.
+
+A thread reads the feed; what it brings is taken in some twenty times a second, so that a fast agent costs no more
+drawing than a slow one. Leaving never stops the agent.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from functools import partial
+
+from textual.app import ComposeResult
+from textual.message import Message
+
+from loopscope.engine.events import ScopeKey
+from loopscope.errors import LoopscopeError
+from loopscope.recording import feed as feeds
+from loopscope.recording.feed import Feed, Verb
+from loopscope.session.live import LiveSession
+from loopscope.views import live as view
+from loopscope.views.model import Line
+from loopscope.views.topbar import scope_name
+from loopscope_widgets.terminal.keymap import GLOBAL, Key, bindings
+from loopscope_widgets.terminal.panes.base import LineView, tell
+from loopscope_widgets.terminal.screens.control import ControlMenu, Order
+from loopscope_widgets.terminal.screens.debug import DebugScreen
+
+__all__ = ["LIVE", "LiveScreen"]
+
+LIVE: tuple[Key, ...] = (
+    Key("live.pause", "space", "pause", "space", "pause and resume: hold the next batch of each scope", "Live"),
+    Key("live.step", "n", "next", "n", "next batch; at the newest of a paused run: let one batch go", "Live"),
+    Key("live.continue", "c", "continue", "c", "continue: hold nothing more", "Live"),
+    Key("live.follow", "f", "follow", "f", "follow the newest batch", "Live"),
+    Key("live.control", "x", "control", "x", "let a held batch pass once, or stop a run", "Live"),
+    Key("live.detach", "D", "detach", "D", "detach: the agent goes on, what was seen stays", "Live"),
+)
+_REST = 0.05
+"""Seconds between two times that what came is taken in."""
+_FRAME = 0.04
+"""Seconds for taking in at a time; a long past comes in pieces, with the keys alive between them."""
+_ENOUGH = 20_000
+"""Messages that wait before no more are read."""
+
+
+class LiveScreen(DebugScreen):
+    """One live run with its panes.
+
+    Args:
+        feed: what is looked at.
+        live: its session.
+    """
+
+    BINDINGS = bindings(LIVE)
+    DEFAULT_CSS = """
+    LiveScreen #held { height: 2; display: none; background: $panel; }
+    LiveScreen.-held #held { display: block; }
+    LiveScreen.-control #top { background: $error 30%; }
+    LiveScreen.-control.-paused #top { background: $warning 30%; }
+    LiveScreen.-control.-lost #top { background: $panel; }
+    """
+
+    class Arrived(Message):
+        """Something came."""
+
+    class Over(Message):
+        """The feed has ended."""
+
+    class Answered(Message):
+        """A request was done, or refused."""
+
+        def __init__(self, text: str, *, problem: bool) -> None:
+            super().__init__()
+            self.text = text
+            self.problem = problem
+
+    def __init__(self, feed: Feed, live: LiveSession) -> None:
+        super().__init__(live.session)
+        self.feed = feed
+        self.live = live
+        self.following = True
+        """The cursor goes with the newest batch."""
+        self.top.content = self._bar
+        self.held_lines = LineView(self._held, id="held")
+        self._inbox: deque[feeds.Message] = deque()
+        self._told = False
+        self._left = threading.Event()
+
+    def compose(self) -> ComposeResult:
+        """The debugger's, with what is held above the keys."""
+        yield from super().compose()
+        yield self.held_lines
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self._mark_state()
+        self.run_worker(self._read, thread=True, group="feed")
+
+    def on_unmount(self) -> None:
+        """Whatever closes the screen, the agent goes on."""
+        self._leave()
+
+    def _bar(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line
+        return [view.bar(self.live, width)]
+
+    def _held(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - two lines
+        return view.held(self.live, width, control=not self._denied("next"))
+
+    def _say_where(self) -> None:
+        why = self._denied("pause")
+        tell(self, f"attached to {self.live.session.source}" + (f"; {why}" if why else "; space pauses, q detaches"))
+
+    def _read(self) -> None:
+        """Runs in a worker's thread, until the feed is over."""
+        try:
+            for message in self.feed:
+                self._inbox.append(message)
+                if not self._told:
+                    self._told = True
+                    self.post_message(self.Arrived())
+                while len(self._inbox) > _ENOUGH and not self._left.wait(_REST):
+                    pass
+        finally:
+            if not self._left.is_set():
+                self.post_message(self.Over())
+
+    def on_live_screen_arrived(self) -> None:
+        """Take in what came, and look again a little later."""
+        end = time.monotonic() + _FRAME
+        before = self.session.timeline.events
+        while self._inbox and time.monotonic() < end:
+            self.live.take([self._inbox.popleft()])
+        self._show(grown=self.session.timeline.events > before)
+        self.set_timer(_REST, self._rested)
+
+    def on_live_screen_over(self) -> None:
+        """Take in the rest."""
+        while self._inbox:
+            self.live.take([self._inbox.popleft()])
+        self._show(grown=True)
+        if self.live.state == "ended":
+            tell(self, f"process ended: {self.live.reason}; all that it did is kept here", problem=True)
+
+    def _rested(self) -> None:
+        self._told = bool(self._inbox)
+        if self._told or self._inbox:
+            self._told = True
+            self.post_message(self.Arrived())
+
+    def _show(self, *, grown: bool) -> None:
+        """Draw what has changed: all of it while following, else what is around the batch that is looked at."""
+        session = self.session
+        self._mark_state()
+        self.held_lines.show()
+        if len(session) and (not session.cursor or (self.following and grown)):
+            session.seek(len(session))
+            super().moved()
+            return
+        self.top.show()
+        if grown:
+            self.strip.show()
+            self.decisions.show()
+
+    def _mark_state(self) -> None:
+        now = view.mode(self.live)
+        self.set_class(not self._denied("pause"), "-control")
+        self.set_class(now == "paused", "-paused")
+        self.set_class(now == "lost", "-lost")
+        self.set_class(bool(self.live.held), "-held")
+
+    def moved(self, event: int | None = None) -> None:
+        """The user has moved: at the newest batch the cursor follows, elsewhere it stays."""
+        self.following = self.session.cursor == len(self.session)
+        super().moved(event)
+
+    def _denied(self, verb: Verb) -> str:
+        """Why this cannot be asked for; nothing where it can."""
+        if self.live.state != "live":
+            states = {"lost": "the connection is lost, and sought", "ended": "the process has ended"}
+            return states.get(self.live.state, "you have detached")
+        return self.feed.capabilities.get(verb, "this target cannot do it")
+
+    def _ask(self, verb: Verb, said: str, scope: ScopeKey | None = None) -> None:
+        """Ask for an act of control in a thread, since the answer may take its time."""
+        why = self._denied(verb)
+        if why:
+            tell(self, f"cannot {verb}: {why}", problem=True)
+        else:
+            self.run_worker(partial(self._request, verb, said, scope), thread=True, group="ask")
+
+    def _request(self, verb: Verb, said: str, scope: ScopeKey | None) -> None:
+        """Runs in a worker's thread."""
+        try:
+            self.feed.request(verb, scope)
+        except LoopscopeError as error:
+            self.post_message(self.Answered(str(error), problem=True))
+        else:
+            if said:
+                self.post_message(self.Answered(said, problem=False))
+
+    def on_live_screen_answered(self, event: Answered) -> None:
+        """Say what was done, or why not."""
+        tell(self, event.text, problem=event.problem)
+
+    def action_pause(self) -> None:
+        """Pause, or go on."""
+        if self.live.paused:
+            self._ask("continue", "goes on")
+        else:
+            self._ask("pause", "paused: the next batch is held before its tools run")
+
+    async def action_continue(self) -> None:
+        """Hold nothing more; where nothing is held, what the key does in a recording."""
+        recorded = next((key.action for key in GLOBAL if "c" in key.keys.split(",")), None)
+        if self.live.paused:
+            self._ask("continue", "goes on")
+        elif recorded is not None:
+            await self.run_action(recorded)
+        else:
+            why = self._denied("continue") or "nothing is held or paused; space pauses"
+            tell(self, f"cannot continue: {why}", problem=True)
+
+    def action_next(self) -> None:
+        """Step back towards the newest batch; there, let a paused run make one batch."""
+        if self.session.cursor < len(self.session):
+            self.action_step(1)
+        elif self.live.paused and not self._denied("next"):
+            self.following = True
+            self._ask("next", "")
+        elif self.live.state == "live":
+            can = self._denied("pause") or "space pauses, then n steps"
+            tell(self, f"cannot step forward: at the live end; {can}", problem=True)
+        else:
+            self.action_step(1)
+
+    def action_follow(self) -> None:
+        """The newest batch, from now on."""
+        if self.live.state != "live":
+            tell(self, f"cannot follow: {self._denied('pause')}", problem=True)
+            return
+        self.following = True
+        if len(self.session):
+            self.session.seek(len(self.session))
+            super().moved()
+        tell(self, "follows the newest batch")
+
+    def action_last(self) -> None:
+        """The newest batch, which is followed from then on."""
+        if len(self.session) and self.session.cursor != len(self.session):
+            self.session.seek(len(self.session))
+            self.moved()
+        else:
+            super().action_last()
+
+    def action_control(self) -> None:
+        """What would change what the agent does; each asks again."""
+        why = self._denied("stop")
+        if why:
+            tell(self, f"cannot control: {why}", problem=True)
+            return
+        self.app.push_screen(ControlMenu(self._orders()), self._order)
+
+    def _orders(self) -> Mapping[str, Order]:
+        first = self.live.holds()
+        orders: dict[str, Order] = {}
+        if first is not None:
+            what = view.held_label(self.live, first)
+            orders["p"] = Order("passOnce", first.scope, f"let {what} pass once, whatever the policy says")
+        scope = first.scope if first is not None else None
+        if scope is None and self.session.cursor:
+            scope = self.session.timeline.scope_of(self.session.cursor)
+        if scope is not None:
+            words = f"stop the run {scope_name(*scope)} at its next batch, as a hard stop would"
+            orders["s"] = Order("stop", scope, words)
+        return orders
+
+    def _order(self, order: Order | None) -> None:
+        if order is not None:
+            self._ask(order.verb, f"asked: {order.words}", order.scope)
+
+    def action_detach(self) -> None:
+        """Leave the agent; everything that was seen stays here."""
+        if self.live.state in ("ended", "detached"):
+            tell(self, f"nothing to detach from: {self._denied('pause')}", problem=True)
+            return
+        self._leave()
+        self.live.leave("you have detached")
+        self._show(grown=False)
+        tell(self, "detached: the agent goes on; what was seen stays")
+
+    def _leave(self) -> None:
+        self._left.set()
+        self.feed.close()
+
+    def action_leave(self) -> None:
+        """As in a recording; the agent goes on."""
+        if not self.has_class("-zoomed"):
+            self._leave()
+        super().action_leave()
