@@ -1,29 +1,29 @@
 """All layers written a second time, slowly and straight from their description: what the engine must equal.
 
-Every batch of a scope is kept with its results, and each rule counts over that list anew. Only events, the policy and the
-identity of calls are shared with the engine. Where the description leaves a choice, `READING` says which one is taken.
+Every batch of a scope is kept with its results, and each rule counts over that list anew. Only events, the policy and
+the identity of calls are shared with the engine. Where the description leaves a choice, `READING` says which is taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from loopscope.engine.decision import Decision
-from loopscope.engine.events import Batch, Call, Control, Event, Result, RunStart, ScopeKey, Witness
+from loopscope.engine.events import Batch, Control, Event, Result, RunStart, ScopeKey, Witness
 from loopscope.engine.identity import batch_hash, call_key
 from loopscope.engine.policy import Policy
-
-# ruff: noqa: D101, D102, D103 - a second writing, to be read beside the description
+from loopscope.engine.sections import Pair
 
 READING = {
     "late results": "streaks go over batches in the order in which their results came to be all in",
     "new": "a result is compared with those that came before it, whichever batch they belong to",
     "last_error": "the previous failure is the newest batch before with one, whatever came between",
-    "witness event": "an iteration's value is the last one told before its results are all in, else the first one after;"
-    " what is told beyond that, or of an iteration whose results are not in, is passed over",
+    "witness event": "an iteration's value is the last one told before its results are all in, else the first one"
+    " after; what is told beyond that, or of an iteration whose results are not in, is passed over",
     "error_streak tool": "named if every call of the newest batch is of one tool",
     "cycle laps": "the newest half of the laps, rounded up, less the newest lap, are those that must be stale",
     "equal laps": "the shortest period of those with most laps counts",
@@ -58,7 +58,8 @@ COUNTERS = (
 )
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     """What one layer says: the severest one is emitted, and only its mark is set."""
 
     stops: bool
@@ -67,7 +68,7 @@ class Finding(NamedTuple):
     count: float
     threshold: float
     counter: str | None = None
-    mark: Callable[[], None] = lambda: None
+    mark: Callable[[], None] = field(default=lambda: None)
 
     @property
     def rank(self) -> tuple[bool, int]:
@@ -150,7 +151,7 @@ class Scope:
 def laps(items: Sequence[Any], period: int) -> int:
     """How often the last `period` items stand one after the other at the end."""
     block, count = items[-period:], 0
-    if len(block) < period or len(set(block)) < 2:  # noqa: PLR2004
+    if len(block) < period or len(set(block)) < 2:
         return 0
     while items[len(items) - (count + 1) * period : len(items) - count * period] == block:
         count += 1
@@ -327,11 +328,11 @@ class LayerReference:
                 None,
                 count,
                 policy.warn_threshold,
-                mark=lambda: scope.marks.add(mark),
+                mark=partial(scope.marks.add, mark),
             )
         yield from self.frequency(scope, past, candidate)
 
-    def frequency(self, scope: Scope, past: Past, candidate: bool) -> Iterable[Finding]:  # noqa: FBT001
+    def frequency(self, scope: Scope, past: Past, candidate: bool) -> Iterable[Finding]:
         policy, first = self.policy, None
         for position, name in enumerate(past.names):
             if not name:
@@ -339,22 +340,15 @@ class LayerReference:
             everything = [*scope.tools, (name, past, position)]
             scope.tools = everything[-policy.frequency_window :]
             for gone, _, _ in everything[: -policy.frequency_window]:
-                if self.often(scope, gone) < policy.frequency_limits(gone).warn:
-                    scope.marks.discard(("tool", gone))
+                self.rearm(scope, gone)
             n, (warn, hard) = self.often(scope, name), self.limits(name)
-            counted = n
-            if policy.result_aware:
-                results = [each.results[i] for tool, each, i in scope.tools if tool == name]
-                counted = sum(result is not None and not result.new for result in results) + 1
-            if counted >= hard:
+            if (self.idle_calls(scope, name) + 1 if policy.result_aware else n) >= hard:
                 yield Finding(True, "tool_frequency", name, n, hard)
                 return
-            if n >= warn:
-                if ("tool", name) not in scope.marks and not candidate and first is None:
-                    first = (name, n, warn)
-            else:
-                scope.marks.discard(("tool", name))
-        if first is not None:
+            self.rearm(scope, name)
+            if n >= warn and ("tool", name) not in scope.marks:
+                first = first or (name, n, warn)
+        if first is not None and not candidate:
             tool, n, warn = first
 
             def mark() -> None:
@@ -362,6 +356,16 @@ class LayerReference:
                     scope.marks.add(("tool", tool))
 
             yield Finding(False, "tool_frequency", tool, n, warn, mark=mark)
+
+    def rearm(self, scope: Scope, name: str) -> None:
+        """A tool below its warning loses its mark."""
+        if self.often(scope, name) < self.policy.frequency_limits(name).warn:
+            scope.marks.discard(("tool", name))
+
+    def idle_calls(self, scope: Scope, name: str) -> int:
+        """Calls of a tool in its window whose result was not new."""
+        results = [each.results[i] for tool, each, i in scope.tools if tool == name]
+        return sum(result is not None and not result.new for result in results)
 
     def often(self, scope: Scope, name: str) -> int:
         return sum(tool == name for tool, _, _ in scope.tools)
@@ -390,12 +394,11 @@ class LayerReference:
                 continue
             if n < floor:
                 scope.marks.discard(mark)
-            if pair.hard_limit is not None and n >= pair.hard_limit:
-                if not self.policy.result_aware or self.idle(scope, n, period):
-                    yield Finding(True, "cycle", None, n, pair.hard_limit)
-                    continue
-            if n >= floor and mark not in scope.marks:
-                yield Finding(False, "cycle", None, n, floor, mark=lambda mark=mark: scope.marks.add(mark))
+            idle = not self.policy.result_aware or self.idle(scope, n, period)
+            if pair.hard_limit is not None and n >= pair.hard_limit and idle:
+                yield Finding(True, "cycle", None, n, pair.hard_limit)
+            elif n >= floor and mark not in scope.marks:
+                yield Finding(False, "cycle", None, n, floor, mark=partial(scope.marks.add, mark))
 
     def idle(self, scope: Scope, n: int, period: int) -> bool:
         """Whether the newest half of the laps brought nothing new, the newest lap left out."""
@@ -411,7 +414,7 @@ class LayerReference:
             n, mark = past.keys.count(key), ("repeat", key)
             if n >= warn and mark not in scope.marks:
                 name = past.names[past.keys.index(key)]
-                yield Finding(False, "repeat_in_batch", name, n, warn, mark=lambda: scope.marks.add(mark))
+                yield Finding(False, "repeat_in_batch", name, n, warn, mark=partial(scope.marks.add, mark))
                 return
 
     def budgets(self, now: float | None) -> Iterable[Finding]:
@@ -470,18 +473,17 @@ class LayerReference:
             streak += 1
         tools = {result.tool for result in scope.settled[-1].brought}
         tool = tools.pop() if len(tools) == 1 else None
-        yield from self.streak(scope, "error_streak", tool, streak, limits.warn, limits.hard_limit)
+        yield from self.streak(scope, Finding(True, "error_streak", tool, streak, 0), limits)
 
-    def streak(
-        self, scope: Scope, layer: str, tool: str | None, n: int, warn: int | None, hard: int | None
-    ) -> Iterable[Finding]:
-        mark = (layer,)
+    def streak(self, scope: Scope, found: Finding, limits: Pair) -> Iterable[Finding]:
+        """What a streak of this layer, tool and length comes to."""
+        n, mark = found.count, (found.layer,)
         if n == 0:
             scope.marks.discard(mark)
-        elif hard is not None and n >= hard:
-            yield Finding(True, layer, tool, n, hard)
-        elif warn is not None and n >= warn and mark not in scope.marks:
-            yield Finding(False, layer, tool, n, warn, mark=lambda: scope.marks.add(mark))
+        elif limits.hard_limit is not None and n >= limits.hard_limit:
+            yield replace(found, threshold=limits.hard_limit)
+        elif limits.warn is not None and n >= limits.warn and mark not in scope.marks:
+            yield replace(found, stops=False, threshold=limits.warn, mark=partial(scope.marks.add, mark))
 
     def stagnation(self, scope: Scope) -> Iterable[Finding]:
         witness = self.policy.stagnation.witness
@@ -502,11 +504,11 @@ class LayerReference:
         yield from self.stagnant(scope, progress)
 
     def stagnant(self, scope: Scope, progress: list[bool]) -> Iterable[Finding]:
-        limits = self.policy.stagnation
+        limits = self.policy.stagnation.limits
         n = 0
         for moved in progress:
             n = 0 if moved else n + 1
-        yield from self.streak(scope, "stagnation", None, n, limits.warn, limits.hard_limit)
+        yield from self.streak(scope, Finding(True, "stagnation", None, n, 0), limits)
 
     def witness(self, event: Witness) -> list[Decision]:
         scope, name = self.scopes.get(event.scope), self.policy.stagnation.witness

@@ -38,7 +38,7 @@ def usage(tokens_in: int | None = None, tokens_out: int | None = None, cost: flo
     ],
 )
 def test_counters(counter: str, limit: float, before: list[str], verdict: str) -> None:
-    """What is counted up to and with the batch that is decided; messages without calls are model calls, with their tokens.
+    """What is counted up to and with the batch that is decided; messages without calls are model calls too.
 
     A limit that the value does not reach yet does not stop.
     """

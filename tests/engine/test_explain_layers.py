@@ -11,7 +11,6 @@ from loopscope.engine.events import Control, Event, Header
 from loopscope.engine.nearest import changed, fold_scope
 from loopscope.engine.policy import Policy
 from loopscope.engine.sections import Budget, Cycle, Pair, RepeatInBatch, Stagnation
-from loopscope.errors import PolicyError
 from loopscope.session.session import Session
 from loopscope.session.steps import Steps
 from loopscope.session.timeline import Origin
@@ -44,7 +43,8 @@ def test_a_cycle_names_its_laps_and_its_block() -> None:
     assert stopped.headline == "STOP cycle A 5/5"
     assert stopped.lines[0] == "rule cycle found 5 laps of B A (by hash) that end at #11"
     assert stopped.lines[-1] == (
-        "nearest settings that would not stop #11: cycle.hash.hard_limit >= 6 (then stopped first at #12, from 9 on never)"
+        "nearest settings that would not stop #11: "
+        "cycle.hash.hard_limit >= 6 (then stopped first at #12, from 9 on never)"
     )
 
 
@@ -105,9 +105,7 @@ def test_stagnation_names_its_witness(witness: str, turns: list[str]) -> None:
         "warning limit is 1: stagnation.warn (default)",
     )
     stopped = shown.explain(4)
-    assert stopped.lines[0] == (
-        f"rule stagnation saw no progress of the witness {witness} for 3 iterations in a row, the results of #4 included"
-    )
+    assert stopped.lines[0].endswith(f"witness {witness} for 3 iterations in a row, the results of #4 included")
     assert [(change.setting, change.value, change.verdict) for change in stopped.changes] == [
         ("stagnation.hard_limit", 4, "pass")
     ]
@@ -144,7 +142,7 @@ def test_a_budget_names_its_counter_and_what_would_let_it_go_on() -> None:
 
 
 def test_a_spent_budget_is_no_way_out_for_another_layer() -> None:
-    """A limit of the first layer would not spare a batch that its parent's budget stops too; nor does it end the stops."""
+    """A limit of the first layer would not spare a batch that a budget stops too; nor does it end the stops."""
     policy = ROOMY.with_(warn_threshold=3, hard_limit=3, window_size=9, budget={"iterations": Budget(4)})
     stream: list[Event] = [
         start("s", "r"),
@@ -161,7 +159,8 @@ def test_a_spent_budget_is_no_way_out_for_another_layer() -> None:
     assert explanation.lines[-1] == "no single setting would not stop this batch"
     roomier = session_of(stream, Origin(policy.with_(budget={"iterations": Budget(5)}))).explain(4)
     assert roomier.lines[-1].startswith(
-        "nearest settings that would not stop #4: hard_limit >= 4 (then stopped first at #5, warnings 0 → 1); or window_size <= 2"
+        "nearest settings that would not stop #4: "
+        "hard_limit >= 4 (then stopped first at #5, warnings 0 → 1); or window_size <= 2"
     )
 
 
@@ -190,8 +189,7 @@ def test_a_reset_ends_what_a_batch_can_bring() -> None:
 @given(policies(eviction=False, budgets=False), streams(late=False))
 @settings(max_examples=40)
 def test_every_nearest_setting_does_what_it_says(policy: Policy, stream: list[Event]) -> None:
-    """Replayed in full under the named value, the verdict changes as it says and the scope's stops are as many; its neighbour
-    changes nothing."""
+    """Replayed in full, the named value gives the verdict and the stops that it says; its neighbour changes nothing."""
     shown = session_of(stream, Origin(policy))
     for number in list(shown.timeline.notable)[:5]:
         decision, key = shown.row(number).decision, shown.timeline.scope_of(number)

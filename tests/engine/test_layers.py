@@ -159,7 +159,7 @@ def test_names_go_round_whatever_the_arguments() -> None:
 
 
 def test_its_history_does_not_depend_on_the_window() -> None:
-    """It keeps the longest period times the largest limit: enough to count to that limit, and for short periods beyond."""
+    """It keeps the longest period times the largest limit: enough for that limit, and beyond it for short periods."""
     tight = Policy(warn_threshold=9, hard_limit=9, window_size=1, cycle=Cycle(4, Pair(3, None)))
     assert play(tight, ["a", "b"] * 3)[-1] == "warn cycle 3/3"
     assert play(tight.with_(cycle=Cycle(2, Pair(None, 3))), ["a", "b"] * 9)[-1] == "hard_stop cycle 3/3"

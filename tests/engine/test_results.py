@@ -1,4 +1,4 @@
-"""Layers that look at results: failures in a row, witnesses without progress, and limits that count what brought nothing new."""
+"""Layers that look at results: failures in a row, witnesses without progress, limits that look for anything new."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def numbered(calls: Iterable[str]) -> list[str]:
 
 
 def test_a_streak_is_found_at_the_last_result_and_stops_the_next_batch() -> None:
-    """The fifth failure is a decision of its own with the fifth batch's number; the sixth batch is stopped before its tools."""
+    """The second failure is a decision of its own with the second batch's number; the third batch is stopped."""
     policy = ROOMY.with_(error_streak=Pair(None, 2))
     stream = [*events(numbered(["a>!x"] * 2)), *turn(9, "b:1, c:2")]
     detector = LoopDetector(policy)
@@ -62,7 +62,7 @@ def test_siblings_that_fail_together_are_one_failure() -> None:
 
 
 def test_a_batch_whose_results_are_not_in_neither_extends_nor_breaks() -> None:
-    """The second batch gets one of its two results; the streak goes on over it, and takes it in when the other one comes."""
+    """The second batch gets one of its two results: the streak goes on over it, and takes it in once it has both."""
     tape = Tape(FAILING)
     assert tape.turn("a:1>!x") == "pass"
     assert tape.turn("a:2>!x, a:3") == "pass"
@@ -122,7 +122,7 @@ def test_of_two_warnings_at_a_result_the_streak_is_told_first() -> None:
 
 
 def test_results_that_stay_the_same_are_no_progress() -> None:
-    """The third equal batch is the second iteration without progress; another result, or another tool's, is progress."""
+    """The third equal batch is the second iteration without progress; another result, or another tool's, is some."""
     found = play(stagnating(warn=2, hard_limit=3), numbered(["a>x", "a>x", "a>x", "a>x", "b>x", "b>x", "b>x", "b>y"]))
     assert found == [
         "pass",
@@ -145,7 +145,7 @@ def test_results_are_compared_in_call_order() -> None:
 
 
 def test_the_last_error_is_compared_without_its_numbers() -> None:
-    """Line numbers, addresses and white space may differ; what works is progress, and does not hide the failure before it."""
+    """Numbers and white space may differ; what works is progress, and does not hide the failure before it."""
     turns = [
         "a:1>!Error at line 12  of 0xfe",
         "a:2>!error at line 7 of 0xab12",
@@ -246,7 +246,7 @@ def test_what_brings_something_new_each_time_is_warned_once_and_never_stopped() 
 
 
 def test_what_brings_nothing_new_stops_one_later() -> None:
-    """The first occurrence was new: with a limit of three, two stale ones and the one being decided stop at the fourth."""
+    """The first one was new: with a limit of three, two stale ones and the one being decided stop at the fourth."""
     aware = Policy(warn_threshold=3, hard_limit=3, result_aware=True)
     assert play(aware, ["ls>x"] * 5) == ["pass", "pass", "warn identical_call_set 3/3"] + [
         f"hard_stop identical_call_set {n}/3" for n in (4, 5)
@@ -260,7 +260,7 @@ def test_one_whose_results_are_not_in_is_not_stale() -> None:
 
 
 def test_editing_and_testing_is_not_stopped_but_failing_is() -> None:
-    """Equal test results are not stale while edits in between bring something new, unless the test fails as an error."""
+    """Equal test results are not stale while edits in between bring something new, unless they are errors."""
     aware = ROOMY.with_(warn_threshold=3, hard_limit=3, result_aware=True)
     passing = [turn for n in range(6) for turn in ("test>2 red", f"edit:{n}>{n}")]
     assert not any(words.startswith("hard_stop") for words in play(aware, passing))
@@ -287,7 +287,7 @@ def test_something_new_in_between_counts_also_when_it_comes_late() -> None:
 
 
 def test_a_tool_is_stopped_for_calls_that_brought_nothing_new() -> None:
-    """Ever new arguments with the same answer: the first answer was new, so a limit of three stops at the fourth call."""
+    """New arguments, the same answer: the first answer was new, so a limit of three stops at the fourth call."""
     aware = ROOMY.with_(tool_freq_warn=2, tool_freq_hard_limit=3, result_aware=True)
     assert play(aware, numbered(["find>none"] * 4)) == [
         "pass",
@@ -310,7 +310,7 @@ def test_a_cycle_is_stopped_when_its_newest_laps_were_stale() -> None:
 
 
 def test_a_cycle_too_short_to_judge_is_not_stopped() -> None:
-    """Of two laps the newest half is the last one, which cannot be known: it warns, once in its stretch, at its hard limit.
+    """Of two laps the newest half is the last one, which cannot be known: it warns once, at its hard limit.
 
     Of three laps the second one is looked at: at batch 6 it begins after b was new, at batch 7 it does not.
     """

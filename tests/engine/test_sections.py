@@ -55,32 +55,36 @@ def test_presets_differ_as_they_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mapping", "problem"),
+    ("section", "value", "problem"),
     [
-        ({"cycle": 3}, "cycle: must be a table, is 3"),
-        ({"cycle": {"max_perod": 3}}, "cycle.max_perod: unknown setting, did you mean cycle.max_period?"),
-        ({"cycle": {"max_period": 1}}, "cycle.max_period: must be at least 2, is 1"),
-        ({"cycle": {"max_period": "6"}}, "cycle.max_period: must be a whole number from 1 or null, is '6'"),
-        ({"cycle": {"hash": {"warn": 4, "hard_limit": 3}}}, "cycle.hash.hard_limit: must be at least cycle.hash.warn (4), is 3"),
-        ({"error_streak": {"warn": 0}}, "error_streak.warn: must be a whole number from 1 or null, is 0"),
-        ({"error_streak": {"warn": True}}, "error_streak.warn: must be a whole number from 1 or null, is True"),
-        ({"stagnation": {"witness": 3}}, "stagnation.witness: must be the name of a witness, is 3"),
-        ({"stagnation": {"mode": "grows"}}, "stagnation.mode: must be changes, increases, decreases, shrinks or improves, is 'grows'"),
-        ({"stagnation": {"warn": 3, "hard_limit": 2}}, "stagnation.hard_limit: must be at least stagnation.warn (3), is 2"),
-        ({"repeat_in_batch": {"warn": 1.5}}, "repeat_in_batch.warn: must be a whole number from 1 or null, is 1.5"),
-        ({"budget": {"tokens": {"limit": 3}}}, "budget.tokens: unknown setting, did you mean budget."),
-        ({"budget": {"iterations": 3}}, "budget.iterations: must be a table, is 3"),
-        ({"budget": {"iterations": {"limit": 0}}}, "budget.iterations.limit: must be a number above 0 or null, is 0"),
-        ({"budget": {"iterations": {"limit": float("inf")}}}, "budget.iterations.limit: must be a number above 0 or null, is inf"),
-        ({"budget": {"iterations": {"limit": 3, "warn": 2}}}, "budget.iterations.warn: must be a share above 0 and up to 1, is 2"),
-        ({"result_aware": 1}, "result_aware: must be true or false, is 1"),
-        ({"on_stop": "stop"}, "on_stop: must be strip, interrupt or drain, is 'stop'"),
+        ("cycle", 3, "cycle: must be a table, is 3"),
+        ("cycle", {"max_perod": 3}, "cycle.max_perod: unknown setting, did you mean cycle.max_period?"),
+        ("cycle", {"max_period": 1}, "cycle.max_period: must be at least 2, is 1"),
+        ("cycle", {"max_period": "6"}, "cycle.max_period: must be a whole number from 1 or null, is '6'"),
+        (
+            "cycle",
+            {"hash": {"warn": 4, "hard_limit": 3}},
+            "hash.hard_limit: must be at least cycle.hash.warn (4), is 3",
+        ),
+        ("error_streak", {"warn": 0}, "error_streak.warn: must be a whole number from 1 or null, is 0"),
+        ("error_streak", {"warn": True}, "error_streak.warn: must be a whole number from 1 or null, is True"),
+        ("stagnation", {"witness": 3}, "stagnation.witness: must be the name of a witness, is 3"),
+        ("stagnation", {"mode": "up"}, "mode: must be changes, increases, decreases, shrinks or improves, is 'up'"),
+        ("stagnation", {"warn": 3, "hard_limit": 2}, "hard_limit: must be at least stagnation.warn (3), is 2"),
+        ("repeat_in_batch", {"warn": 1.5}, "repeat_in_batch.warn: must be a whole number from 1 or null, is 1.5"),
+        ("budget", {"tokens": {"limit": 3}}, "budget.tokens: unknown setting, did you mean budget."),
+        ("budget", {"iterations": 3}, "budget.iterations: must be a table, is 3"),
+        ("budget", {"iterations": {"limit": 0}}, "iterations.limit: must be a number above 0 or null, is 0"),
+        ("budget", {"cost_usd": {"limit": float("inf")}}, "cost_usd.limit: must be a number above 0 or null, is inf"),
+        ("budget", {"iterations": {"limit": 3, "warn": 2}}, "warn: must be a share above 0 and up to 1, is 2"),
+        ("result_aware", 1, "result_aware: must be true or false, is 1"),
+        ("on_stop", "stop", "on_stop: must be strip, interrupt or drain, is 'stop'"),
     ],
-)  # fmt: skip
-def test_a_problem_names_field_value_and_rule(mapping: dict[str, Any], problem: str) -> None:
+)
+def test_a_problem_names_field_value_and_rule(section: str, value: Any, problem: str) -> None:
     """Each broken rule in one line, with the dotted name of the setting."""
     with pytest.raises(PolicyError) as caught:
-        Policy.parse(mapping)
+        Policy.parse({section: value})
     assert problem in str(caught.value)
 
 

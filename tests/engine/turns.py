@@ -1,7 +1,7 @@
 """Runs written by hand, a line a turn: `@run tool:argument>result, tool:argument>!error`.
 
 Each turn is one batch and what its calls bring at once; a call without `>` never gets a result. `@run` names the scope
-of thread t, `r` where it is not said. What is decided is told in words: `warn cycle 3/3`, `hard_stop error_streak 5/5 (result)`.
+of thread t, `r` where it is not said. What is decided is told in words: `warn cycle 3/3`, `hard_stop error_streak 5/5`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def turn(seq: int, text: str, *, ts: float | None = None, usage: Usage | None = 
     """One batch, then its results in call order; the batch has the number `seq`, its results the ones after it."""
     run, body = text[1:].split(" ", 1) if text.startswith("@") else ("r", text)
     parts = [part.strip() for part in body.split(",") if part.strip()]
-    calls, results = [], []
+    calls: list[Call] = []
+    results: list[Event] = []
     for position, part in enumerate(parts):
         asked, _, brought = part.partition(">")
         tool, _, argument = asked.partition(":")
