@@ -80,7 +80,7 @@ def test_what_is_recorded_replays_the_same(
     agent.start()
     file = tmp_path / "live.jsonl"
     with attach(ME, "--record", str(file), "--json") as viewer:
-        until(lambda: link.viewers == 1)
+        assert link.wait_for_viewer(20)
         for _ in range(5):
             agent.batch()
         agent.end()
