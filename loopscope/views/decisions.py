@@ -16,7 +16,7 @@ from loopscope.session.session import Row, Session
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, crop, fit, marked
 from loopscope.views.topbar import elapsed, lane_name, scope_name
-from loopscope.views.words import clock, plural
+from loopscope.views.words import clock, plural, safe_name
 
 __all__ = ["Entry", "Log", "counted", "entry", "heading", "no_match", "nothing"]
 
@@ -136,7 +136,7 @@ def entry(session: Session, number: int) -> Entry:
         time="" if seconds is None else clock(seconds),
         scope=scope_name(*row.scope),
         rule=decision.layer or "",
-        subject=inert(str(subject or letter_name(row.letter))),
+        subject=safe_name(str(subject or letter_name(row.letter))),
         counted=f"{decision.count:g}/{decision.threshold:g}",
         state=row.state,
         effect=_effect(session, row),

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
-from loopscope.recording.inert import inert
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, ScopeView, Session
 from loopscope.views.bars import bar
@@ -20,7 +19,7 @@ from loopscope.views.flow import flow, wrap
 from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
 from loopscope.views.topbar import scope_name
-from loopscope.views.words import amount, in_words, money, plural, span_of_time, times
+from loopscope.views.words import amount, in_words, money, plural, safe_name, span_of_time, times
 
 __all__ = ["Data", "Gauge", "body", "data", "height", "lines", "note", "say"]
 
@@ -164,7 +163,7 @@ def _streaks(policy: Policy, scope: ScopeState) -> Iterator[Streak]:
         yield Streak("error_streak", "", errors.streak, pair.warn, pair.hard_limit)
     if (stagnation := states.get("stagnation")) is not None:
         pair, witness = policy.stagnation.limits, policy.stagnation.witness
-        yield Streak("stagnation", inert(witness or ""), stagnation.stale, pair.warn, pair.hard_limit)
+        yield Streak("stagnation", safe_name(witness or ""), stagnation.stale, pair.warn, pair.hard_limit)
 
 
 class _Counter(NamedTuple):
@@ -201,7 +200,7 @@ class _Counter(NamedTuple):
         return Gauge(
             name="",
             subject=tool,
-            label=inert(tool) + own,
+            label=safe_name(tool) + own,
             value=self.scope.states["tool_frequency"].counts[tool],
             warn=limits.warn,
             hard=limits.hard_limit,
@@ -277,7 +276,7 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
 def _nearest(found: Data, width: int) -> list[Line]:
     """How far the batch at the cursor, and its tools, are from a verdict."""
     shown = [count for count in (*found.repeats, *found.tools) if count.moved]
-    names = [count.name or inert(count.subject) for count in shown]
+    names = [count.name or safe_name(count.subject) for count in shown]
     column = min(max(cell_len(name) for name in names), max(8, width // 4))
     same = ", if the results stay the same" if found.view.policy.looks_at_results else ""
     head: Line = (Span("DISTANCE TO FIRE", "title"), Span(f"  after #{found.row.n}{same}", "dim"))
@@ -388,7 +387,7 @@ def _warning(record: WarningRecord, letters: Callable[[str], str], width: int) -
     subject = record.subject if record.layer == "tool_frequency" else letters(record.subject)
     by = "" if record.layer in ("identical_call_set", "tool_frequency") else f" {record.layer}"
     parts: list[Line] = [
-        (Span(f" {GLYPH['warn']} {inert(subject)} {record.count:g}/{record.threshold:g}{by}", "warn"),),
+        (Span(f" {GLYPH['warn']} {safe_name(subject)} {record.count:g}/{record.threshold:g}{by}", "warn"),),
         (Span("queued "), Span(f"#{record.batch}", link=record.batch)),
     ]
     if record.state == "dropped":

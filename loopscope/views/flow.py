@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from loopscope.recording.inert import MARKS
 from loopscope.views.cells import cell_len, set_cell_size
 from loopscope.views.model import Line, Span, Style, line_width
 
@@ -32,7 +33,8 @@ def wrap(text: str, width: int) -> list[str]:
 def _cut(word: str, width: int) -> list[str]:
     """A word in pieces that fit; a piece has at least one character, however narrow the room is."""
     pieces: list[str] = []
-    while cell_len(word) > width:
+    near = width * (MARKS + 2)  # as many characters as can stand in a line, so that a long word costs what it weighs
+    while cell_len(word[:near]) > width:
         head = max(1, len(set_cell_size(word[:width], width).rstrip(" ")))
         pieces.append(word[:head])
         word = word[head:]

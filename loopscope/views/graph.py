@@ -14,12 +14,12 @@ from typing import NamedTuple
 from loopscope.engine.decision import Decision
 from loopscope.engine.rules.cycle import laps
 from loopscope.graph import AGENT, Topology, cycles, order
-from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Mark, Span, Style, clip, crop, fit
 from loopscope.views.rails import Rail, Rails, rails
+from loopscope.views.words import safe_name
 
 __all__ = ["Data", "Node", "body", "data", "height", "lines", "notes"]
 
@@ -128,7 +128,7 @@ class _Heat:
         label = f"…{hook}" if owner and cell_len(identity) > LABEL else identity
         share = self.counts[identity] / self.window if self.window else 0.0
         state = _STATES[self.worst.get(identity, "pass")]
-        return Node(identity, inert(label), visits, share, state, identity in self.here, inside)
+        return Node(identity, safe_name(label), visits, share, state, identity in self.here, inside)
 
 
 def _circle(recent: Sequence[_Recent], topology: Topology) -> tuple[tuple[str, ...], int]:
@@ -142,7 +142,7 @@ def _circle(recent: Sequence[_Recent], topology: Topology) -> tuple[tuple[str, .
         return (), 0
     block = list(recent)[-period:]
     stops = [name for batch in block for name in (_model(batch, topology), "+".join(dict.fromkeys(batch.tools)))]
-    return (*map(inert, stops), inert(stops[0])), count
+    return (*map(safe_name, stops), safe_name(stops[0])), count
 
 
 def _model(batch: _Recent, topology: Topology) -> str:
@@ -237,7 +237,7 @@ def _table(content: Data, width: int) -> list[Line]:
     for node in content.nodes:
         targets = [edge for edge in content.topology.edges if edge.source == node.id and not node.inside]
         leads = ", ".join(
-            f"{inert(edge.target)}{f' ×{edge.taken}' if edge.taken else ' (possible)'}" for edge in targets
+            f"{safe_name(edge.target)}{f' ×{edge.taken}' if edge.taken else ' (possible)'}" for edge in targets
         )
         name = f"{'  ' if node.inside else ''}{node.label}"
         mark: Mark = "strong" if node.here else ""

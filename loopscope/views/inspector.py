@@ -127,7 +127,7 @@ def _limited(texts: list[str], width: int, most: int) -> list[Line]:
     """Texts wrapped into at most `most` lines; that there was more is told on the last one."""
     pieces: list[str] = []
     for text in texts:
-        indent = len(text) - len(text.lstrip(" "))
+        indent = min(len(text) - len(text.lstrip(" ")), width // 2)
         first, *rest = wrap(text.lstrip(" "), max(1, width - indent - 2))
         pieces.append(" " * indent + first)
         pieces.extend(" " * (indent + 2) + piece for piece in rest)

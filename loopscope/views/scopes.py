@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopscope.recording.inert import inert
 from loopscope.session.scopes import ScopeInfo
 from loopscope.session.session import Lane, Session
 from loopscope.views.glyphs import GLYPH, TONE, WORST
 from loopscope.views.model import Line, Span, Style, clip, crop, fit, marked
+from loopscope.views.words import safe_name
 
 __all__ = ["Row", "body", "draw", "height", "lines", "rows"]
 
@@ -55,7 +55,7 @@ def _thread(infos: list[ScopeInfo]) -> list[Row]:
     head = Row(
         lane=Lane(thread_id, None, whole_thread=True),
         branches="",
-        label=_called("thread", inert(thread_id) if thread_id is not None else "-"),
+        label=_called("thread", safe_name(thread_id) if thread_id is not None else "-"),
         worst=max((info.worst for info in infos), key=_SEVERITY.index),
         batches=sum(info.batches for info in own),
         evicted=False,
@@ -78,11 +78,11 @@ def _scope(info: ScopeInfo, branches: str) -> Row:
 
 def _label(info: ScopeInfo) -> str:
     """`run r1 · lead`; of a sub-agent its name and the end of its long id."""
-    agent = inert(info.agent) if info.agent else ""
-    run = inert(info.key.run_id) if info.key.run_id is not None else "-"
+    agent = safe_name(info.agent) if info.agent else ""
+    run = info.key.run_id if info.key.run_id is not None else "-"
     if not info.depth:
-        return _called("run", run) + (f" · {agent}" if agent else "")
-    last = run.rpartition("/")[2]
+        return _called("run", safe_name(run)) + (f" · {agent}" if agent else "")
+    last = safe_name(run.rpartition("/")[2])
     return f"sub {agent} · {clip(last, _SHORT)}" if agent else f"sub {last}"
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from loopscope.engine.explain import headline
-from loopscope.recording.inert import inert
 from loopscope.session.session import Lane, Session
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, clip, crop, line_width
-from loopscope.views.words import clock
+from loopscope.views.words import clock, safe_name
 
 __all__ = ["config", "elapsed", "lane_name", "lines", "scope_name", "verdict"]
 
@@ -31,7 +30,7 @@ def scope_name(thread_id: str | None, run_id: str | None) -> str:
 
 
 def _name(value: str | None) -> str:
-    return "-" if value is None else inert(value)
+    return "-" if value is None else safe_name(value)
 
 
 def lane_name(lane: Lane | None) -> str:
@@ -54,7 +53,7 @@ def verdict(session: Session) -> Span:
     if decision is None:
         return Span("no batch with calls yet", "dim")
     row = session.row(session.cursor)
-    text = inert(headline(decision, session.letters(row.scope)))
+    text = safe_name(headline(decision, session.letters(row.scope)))
     return Span(f"{GLYPH[row.state]} {text}", STYLE[row.state])
 
 
@@ -67,7 +66,7 @@ def config(session: Session) -> str:
         source = PurePath(files[0].rpartition(":")[0] or files[0]).name
     else:
         source = "recording" if "recording" in origins else "defaults"
-    return inert(source) + (f" +{by_hand} set" if by_hand else "")
+    return safe_name(source) + (f" +{by_hand} set" if by_hand else "")
 
 
 def lines(session: Session, first: int, count: int, width: int, mode: str = "REPLAY") -> list[Line]:
@@ -101,7 +100,7 @@ def _front(session: Session, room: int, mode: str, *, roomy: bool) -> list[Line]
     if roomy:
         parts.append((Span("loopscope", "title"),))
         room -= len("loopscope") + len(_GAP)
-    source, scope = inert(PurePath(session.source).name or session.source), lane_name(session.lane)
+    source, scope = safe_name(PurePath(session.source).name or session.source), lane_name(session.lane)
     mode, label = f"{mode} ", "scope " if roomy else ""
     names = room - len(mode) - len(label) - 2 * len(_GAP)
     if names < _NAMES:

@@ -6,11 +6,14 @@ from loopscope.engine.explain import Explanation
 from loopscope.recording.inert import inert
 from loopscope.views.flow import linked, wrap
 from loopscope.views.model import Line, Span, clip
+from loopscope.views.words import safe_name
 
 __all__ = ["SEARCHING", "body"]
 
 SEARCHING = "searching the nearest settings …"
 """Stands for the last line until the search for it is done."""
+_LONGEST = 2000
+"""Characters of one line of an explanation; a tool may be called anything."""
 _TITLES = {"hard_stop": "WHY STOPPED", "warn": "WHY WARNED", "pass": "WHY NOT"}
 
 
@@ -25,13 +28,13 @@ def body(explanation: Explanation, last: int, width: int, *, searching: bool = F
     """
     title = _TITLES[explanation.decision.action]
     result: list[Line] = [
-        (Span(title, "title"), Span(clip(f"  {inert(explanation.headline)}", width - len(title)), "dim"))
+        (Span(title, "title"), Span(clip(f"  {safe_name(explanation.headline)}", width - len(title)), "dim"))
     ]
     for number, line in enumerate(explanation.lines, 1):
         margin = f"{number:>2} "
-        for piece in wrap(inert(line), max(1, width - len(margin))):
+        for piece in wrap(inert(line, _LONGEST), max(1, width - len(margin))):
             result.append((Span(margin, "dim"), *linked(piece, last)))
             margin = " " * len(margin)
     if searching:
-        result.append((Span(f"{len(explanation.lines) + 1:>2} {SEARCHING}", "dim"),))
+        result.append((Span(clip(f"{len(explanation.lines) + 1:>2} {SEARCHING}", width), "dim"),))
     return result

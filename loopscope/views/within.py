@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 from loopscope.engine.events import Warned
 from loopscope.engine.explain import headline
-from loopscope.recording.inert import inert
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
 from loopscope.views.calls import call_label, tool_names
 from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, marked
-from loopscope.views.words import size
+from loopscope.views.words import safe_name, size
 
 __all__ = ["Step", "body", "steps"]
 
@@ -52,7 +51,7 @@ def _before(session: Session, row: Row) -> Iterator[Step]:
         if warning.state == "delivered" and warning.before == row.n:
             assumed = " (assumed)" if warning.assumed else ""
             name = session.letters(row.scope)(warning.subject) if warning.layer == "identical_call_set" else None
-            text = f"warning of #{warning.batch} for {inert(name or warning.subject)} delivered{assumed}"
+            text = f"warning of #{warning.batch} for {safe_name(name or warning.subject)} delivered{assumed}"
             yield Step("delivered", text, "warn")
 
 
@@ -79,12 +78,12 @@ def _counted(session: Session, row: Row) -> Iterator[Step]:
         if tool in tools:
             limit = policy.frequency_limits(tool)
             seen = f"{tools[tool]} in the last {policy.frequency_window} calls"
-            yield Step("count", f"tool {inert(tool)}: {seen}; warn {limit.warn}, hard {limit.hard_limit}")
+            yield Step("count", f"tool {safe_name(tool)}: {seen}; warn {limit.warn}, hard {limit.hard_limit}")
 
 
 def _decided(session: Session, row: Row) -> Iterator[Step]:
     """The verdict, and what comes of it at once."""
-    text = inert(headline(row.decision, session.letters(row.scope)))
+    text = safe_name(headline(row.decision, session.letters(row.scope)))
     yield Step("verdict", f"{GLYPH[row.state]} {text}", STYLE[row.state])
     header = session.header
     enforced = header is not None and header.enforced

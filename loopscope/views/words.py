@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["amount", "clock", "in_words", "money", "plural", "size", "span_of_time", "times"]
+from loopscope.recording.inert import inert
+
+__all__ = ["amount", "clock", "in_words", "money", "plural", "safe_name", "size", "span_of_time", "times"]
+
+_LONGEST = 200
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
@@ -16,6 +20,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 def _many(one: str) -> str:
     return one + ("es" if one.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def safe_name(text: str) -> str:
+    """A name from outside, safe to draw and cut where it is longer than any column."""
+    return inert(text, _LONGEST)
 
 
 def in_words(count: int) -> str:
