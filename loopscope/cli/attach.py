@@ -6,17 +6,22 @@ What runs is looked at in the same way as what was recorded; `loopscope.cli.watc
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
 from loopscope.errors import UsageError
 
+if TYPE_CHECKING:
+    from loopscope.session.session import Session
+
 __all__ = ["command"]
 
 
 @click.command()
-@target_argument()
+@target_argument(required=False)
 @policy_options
 @channel_option
 @click.option("--control", is_flag=True, help="Of a live process: ask for leave to pause, step, stop and set limits.")
@@ -26,7 +31,7 @@ __all__ = ["command"]
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 @click.option("--no-color", is_flag=True, envvar="LOOPSCOPE_NO_COLOR", help="Draw in greys, as with NO_COLOR.")
 def command(
-    target: str,
+    target: str | None,
     policy: str | None,
     sets: tuple[str, ...],
     channel: str | None,
@@ -40,12 +45,19 @@ def command(
 ) -> None:
     """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, - for stdin, or a live process.
 
+    Without TARGET you pick one: recordings opened lately, and the samples.
+
     The cursor is on the first stop, if there is one; ? shows the keys and q quits. Where there is no terminal to draw
     on, or TERM is dumb, the same view is printed as text.
 
     A live process is named by its pid, its name or its socket, as `loopscope ps` lists them. Its agents go on
     undisturbed, unless you ask for control and pause them; when you quit, they go on.
     """
+    if target is None:
+        if control or record is not None or as_json:
+            raise UsageError("attach needs a TARGET for --control, --record and --json")
+        _pick(policy, sets, channel, theme, ascii_only=ascii_only, no_color=no_color)
+        return
     from loopscope.targets import live_process
 
     process = live_process(target)
@@ -74,7 +86,7 @@ def command(
     if not reason:
         from loopscope_widgets.terminal import run
 
-        run(session, theme=theme, ascii=ascii_only, no_color=no_color)
+        run(session, theme=theme, ascii=ascii_only, no_color=no_color, opener=_opener(policy, sets, channel))
         return
     from loopscope.views.text import render
 
@@ -84,3 +96,36 @@ def command(
         tell(reason)
         click.echo(f"({reason}: this is the view as text)\n")
     click.echo(render(session, ascii_only=ascii_only or not can_draw(sys.stdout.encoding)), nl=False)
+
+
+def _opener(policy: str | None, sets: tuple[str, ...], channel: str | None) -> Callable[[str], Session]:
+    """Opens what is picked later, under the same limits."""
+
+    def opener(target: str) -> Session:
+        from loopscope.sources import detect
+        from loopscope.targets import open_session
+
+        foreign = channel is not None and not target.startswith("sample:") and detect(target) is not None
+        return open_session(target, policy_choice(policy, sets), channel if foreign else None)
+
+    return opener
+
+
+def _pick(
+    policy: str | None,
+    sets: tuple[str, ...],
+    channel: str | None,
+    theme: str | None,
+    *,
+    ascii_only: bool,
+    no_color: bool,
+) -> None:
+    """Let the user pick a recording, where there is a terminal to do so."""
+    from loopscope.cli.terminal import why_no_screen
+
+    policy_choice(policy, sets)  # a wrong option is told before anything is drawn
+    if reason := why_no_screen():
+        raise UsageError(f"attach needs a TARGET here: {reason}, so that none can be picked")
+    from loopscope_widgets.terminal import run
+
+    run(None, theme=theme, ascii=ascii_only, no_color=no_color, opener=_opener(policy, sets, channel))

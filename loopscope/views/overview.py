@@ -51,7 +51,7 @@ def _bucket(session: Session, numbers: Sequence[int], first: int, end: int) -> B
     timeline = session.timeline
     low, high = numbers[first], numbers[end - 1]
     notable = timeline.notable
-    inside = notable[bisect_left(notable, low) : bisect_right(notable, high)]
+    inside: Sequence[int] = notable[bisect_left(notable, low) : bisect_right(notable, high)]
     if len(inside) and high - low >= end - first:
         own = set(numbers[first:end])
         inside = [number for number in inside if number in own]

@@ -31,6 +31,21 @@ def test_without_a_terminal_the_view_is_printed(cli: Cli, record: Record) -> Non
     assert cli("attach", name) == (0, render(open_session(name)), "")
 
 
+def test_without_a_target_one_is_picked_on_a_terminal(cli: Cli, tmp_path: Path) -> None:
+    """Where there is none, or for what has no screen, the target must be named; wrong options are told first."""
+    shown = cli("attach")
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err == "loopscope: attach needs a TARGET here: stdout is not a terminal, so that none can be picked\n"
+    assert cli("attach", "--json").err.startswith("loopscope: attach needs a TARGET for --control")
+    assert "nosuch" in cli("attach", "--policy", "nosuch").err
+    terminal = _Terminal(COMMAND, tmp_path)
+    terminal.until(b"sql-retry-storm")
+    terminal.type(b"\r")
+    terminal.until(b"DISTANCE TO FIRE")
+    terminal.type(b"q")
+    assert terminal.end() == 0
+
+
 def test_the_text_can_be_ascii(cli: Cli, record: Record) -> None:
     """For logs and readers that have nothing else."""
     shown = cli("attach", record(SAME), "--ascii")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopscope.engine.events import Call
-from loopscope.session.session import Lane
+from loopscope.session.session import Lane, Session
 from loopscope.views import decisions as log_view
 from loopscope.views.model import plain
 from loopscope_widgets.terminal.screens.ask import Filter
@@ -76,7 +76,12 @@ async def test_rows_are_made_only_where_they_are_seen(monkeypatch: pytest.Monkey
     """Of hundreds of decisions as many as there are lines, also at the end."""
     made: list[int] = []
     real = log_view.entry
-    monkeypatch.setattr(log_view, "entry", lambda session, number: made.append(number) or real(session, number))
+
+    def entry(session: Session, number: int) -> log_view.Entry:
+        made.append(number)
+        return real(session, number)
+
+    monkeypatch.setattr(log_view, "entry", entry)
     async with debugging(looping(600).session()) as pilot:
         assert 0 < len(made) < 60
         await pilot.press("6", "end")

@@ -5,11 +5,17 @@ from __future__ import annotations
 import pytest
 
 from loopscope.session.session import Lane
+from loopscope_widgets.terminal.screens.debug import DebugScreen
 from loopscope_widgets.terminal.screens.plain import PlainText
 from tests.session.support import session_of
 from tests.views.support import looping
 from tests.widgets.support import NARROW, debugging, eventful, screen_of, shown
-from tests.widgets.test_debugger import told, until
+from tests.widgets.test_debugger import front, told, until
+
+
+def at(screen: DebugScreen) -> tuple[int, int | None]:
+    """The batch at the cursor, and which of its events is looked at."""
+    return screen.session.cursor, screen.inspect.event
 
 
 async def test_events_within_a_batch() -> None:
@@ -20,18 +26,18 @@ async def test_events_within_a_batch() -> None:
         await pilot.pause()
         assert any("EVENTS #7  1 of 5" in line for line in shown(pilot))
         await pilot.press("s", "s", "s")
-        assert screen.inspect.event == 3
+        assert at(screen) == (7, 3)
         await pilot.press("s", "s")
-        assert (screen.session.cursor, screen.inspect.event) == (8, 0)
+        assert at(screen) == (8, 0)
         await pilot.press("S")
-        assert (screen.session.cursor, screen.inspect.event) == (7, 4)
+        assert at(screen) == (7, 4)
         await pilot.press("escape")
-        assert screen.inspect.event is None
+        assert at(screen) == (7, None)
         await pilot.press("S")
-        assert (screen.session.cursor, screen.inspect.event) == (7, 4)
+        assert at(screen) == (7, 4)
         await pilot.press("n")
         await pilot.pause()
-        assert screen.inspect.event is None
+        assert at(screen) == (8, None)
         assert not any("EVENTS" in line for line in shown(pilot))
 
 
@@ -127,7 +133,6 @@ async def test_play() -> None:
 async def test_copy() -> None:
     """To the clipboard, and to a plain view without borders that esc closes."""
     async with debugging(eventful()) as pilot:
-        screen = screen_of(pilot)
         await pilot.press("y")
         await pilot.pause()
         assert isinstance(pilot.app.screen, PlainText)
@@ -136,7 +141,7 @@ async def test_copy() -> None:
         assert text[0].startswith("recordings/orders.jsonl")
         assert "if the terminal refused, select here" in text[-1]
         await pilot.press("escape")
-        assert pilot.app.screen is screen
+        assert front(pilot) is DebugScreen
 
 
 @pytest.mark.parametrize("key", ["s", "S", "r", "R", "m", "apostrophe", "U", "space"])

@@ -20,15 +20,16 @@ __all__ = ["run"]
 
 
 def run(  # noqa: PLR0913 - each is an option of the command line
-    session: Session,
+    session: Session | None,
     *,
     feed: Feed | None = None,
     live: LiveSession | None = None,
     theme: str | None = None,
     ascii: bool = False,  # noqa: A002 - the flag's name
     no_color: bool = False,
+    opener: Callable[[str], Session] | None = None,
 ) -> None:
-    """Open the debugger on a session and return when the user quits.
+    """Open the debugger on a session, or the picker where there is none, and return when the user quits.
 
     Args:
         session: what to show; its cursor is where the screen opens.
@@ -37,9 +38,10 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         theme: `dark`, `light` or the name of a Textual theme; dark if it is None.
         ascii: draw with ASCII characters alone.
         no_color: as NO_COLOR: greys, underlined warnings, reversed stops.
+        opener: reads the recordings that are picked later; by default each under its own policy.
 
     Raises:
-        UsageError: if there is no theme of this name.
+        UsageError: if there is no theme of this name, or the user's keymap has a mistake.
     """
     collects = gc.isenabled()
     gc.disable()  # loading makes no garbage; collecting it again and again takes a fifth of the time
@@ -47,7 +49,19 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         from loopscope_widgets.terminal.app import LoopscopeApp  # noqa: PLC0415 - Textual is loaded when it is to draw
 
         screen = _live_screen(feed, live) if feed is not None and live is not None else None
-        app = LoopscopeApp(session, theme=theme, ascii_only=ascii, no_color=no_color, screen=screen)
+        from loopscope_widgets.terminal.user import load_keymap, remember  # noqa: PLC0415 - as above
+
+        app = LoopscopeApp(
+            session,
+            theme=theme,
+            ascii_only=ascii,
+            no_color=no_color,
+            screen=screen,
+            opener=opener,
+            keys=load_keymap(),
+        )
+        if session is not None:
+            remember(session.source)
         if collects:
             app.when_drawn = _collect
         app.run()

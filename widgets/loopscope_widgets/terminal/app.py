@@ -14,9 +14,10 @@ from textual.screen import Screen
 
 from loopscope.errors import UsageError
 from loopscope.session.session import Session
-from loopscope_widgets.terminal.keymap import GLOBAL
+from loopscope_widgets.terminal.keymap import GLOBAL, LIST, Keymap
 from loopscope_widgets.terminal.panes.base import ASCII
 from loopscope_widgets.terminal.screens.debug import DebugScreen
+from loopscope_widgets.terminal.screens.opening import Opened, Opener
 from loopscope_widgets.terminal.theme import DARK, LIGHT, THEMES
 
 __all__ = ["LoopscopeApp"]
@@ -25,25 +26,30 @@ _SHORT = {"dark": DARK.name, "light": LIGHT.name}
 
 
 class LoopscopeApp(App[None]):
-    """The debugger on one session; arguments as for `loopscope_widgets.terminal.run`."""
+    """The debugger on one session, or the picker where there is none; arguments as for `terminal.run`."""
 
     CSS_PATH = Path(__file__).with_name("app.tcss")
     TITLE = "loopscope"
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those of `run`
         self,
-        session: Session,
+        session: Session | None,
         *,
         theme: str | None = None,
         ascii_only: bool = False,
         no_color: bool = False,
         screen: Callable[[], DebugScreen] | None = None,
+        opener: Opener | None = None,
+        keys: Keymap | None = None,
     ) -> None:
         with _environment(no_color=no_color):
             super().__init__()
         self.session = session
-        self._first = screen or partial(DebugScreen, session)
+        self._first = screen or (partial(DebugScreen, session) if session is not None else None)
+        self.opener = opener or _plainly
+        self.keys = keys or Keymap()
+        self.set_keymap(dict(self.keys.changed))
         self.when_drawn: Callable[[], None] | None = None
         """Called once, when the first picture is drawn."""
         for own in THEMES:
@@ -65,8 +71,33 @@ class LoopscopeApp(App[None]):
         return DARK.name if self.no_color and self.available_themes[name].ansi else name
 
     def get_default_screen(self) -> Screen[None]:
-        """The debugger is the first screen: a bare one before it would only be drawn over."""
-        return self._first()
+        """The debugger is the first screen: a bare one before it would only be drawn over. Else it is the picker."""
+        return self._picker() if self._first is None else self._with_keys(self._first())
+
+    def _with_keys(self, screen: DebugScreen) -> DebugScreen:
+        screen.keymap = self.keys
+        return screen
+
+    def _picker(self) -> Screen[None]:
+        from loopscope_widgets.terminal.screens.picker import Picker  # noqa: PLC0415 - loaded when it is asked for
+
+        return Picker(self.opener)
+
+    def action_open(self) -> None:
+        """Pick another recording."""
+        self.push_screen(self._picker())
+
+    async def on_opened(self, event: Opened) -> None:
+        """Another recording was read: show it in place of what was shown."""
+        from loopscope_widgets.terminal.user import remember  # noqa: PLC0415 - as above
+
+        self.session = event.session
+        remember(event.session.source)
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        if not self.screen._result_callbacks:  # noqa: SLF001 - Textual gives the first screen none, and then misses it
+            self.screen._push_result_callback(self, None)  # noqa: SLF001 - as above
+        await self.switch_screen(self._with_keys(DebugScreen(event.session)))
 
     def on_mount(self) -> None:
         """Tell when the first picture is drawn."""
@@ -86,8 +117,11 @@ class LoopscopeApp(App[None]):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""
         if isinstance(screen, DebugScreen):
-            for key in GLOBAL:
-                yield SystemCommand(key.help.capitalize(), f"key {key.shown}", partial(screen.run_action, key.action))
+            pane = screen.pane(screen.tabs.current)
+            for node, keys in ((screen, GLOBAL), (pane, LIST)):
+                for key in self.keys.of(keys):
+                    run = partial(node.run_action, key.action)
+                    yield SystemCommand(key.help.capitalize(), f"key {key.shown}", run)
         for own in THEMES:
             title = f"Theme {own.name}"
             yield SystemCommand(title, "draw in these colours", partial(setattr, self, "theme", own.name))
@@ -99,6 +133,14 @@ class LoopscopeApp(App[None]):
     def action_help_quit(self) -> None:
         """ctrl+c does not end a debugger by accident."""
         self.notify("q quits", markup=False, timeout=3)
+
+
+def _plainly(target: str) -> Session:
+    """Opens a target under no policy but its own."""
+    from loopscope.settings import Choice  # noqa: PLC0415 - loaded when it is asked for
+    from loopscope.targets import open_session  # noqa: PLC0415 - as above
+
+    return open_session(target, Choice.of())
 
 
 @contextmanager

@@ -6,11 +6,16 @@ has an id, by which a user may give it other keys.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from textual.binding import Binding, BindingType
+from textual.keys import Keys
 
-__all__ = ["GLOBAL", "LIST", "Key", "bindings"]
+from loopscope.errors import UsageError
+
+__all__ = ["GLOBAL", "LIST", "PRESETS", "WINDOW", "Key", "Keymap", "bindings", "keymap"]
 
 
 class Key(NamedTuple):
@@ -68,6 +73,7 @@ GLOBAL: tuple[Key, ...] = (
     Key("why", "w", "why", "w", "why: the whole explanation of this verdict", "Windows", "Why", "w"),
     Key("copy", "y", "copy", "y", "copy the batch; a plain view to select in", "Windows"),
     Key("undo", "U", "undo", "U", "undo: scope shown, filter, marks", "Windows"),
+    Key("open", "o", "open", "o", "open another recording", "Windows", "Open", "o"),
     Key("pane.next", "tab", "next_pane(1)", "tab", "next pane", "Scopes and panes", "Pane", "tab"),
     Key("pane.previous", "shift+tab", "next_pane(-1)", "shift+tab", "previous pane", "Scopes and panes"),
     Key("pane.scopes", "1", "pane(1)", "1", "Scopes: threads, runs and sub-agents", "Scopes and panes"),
@@ -89,6 +95,131 @@ LIST: tuple[Key, ...] = (
     Key("list.first", "home", "edge(-1)", "home", "to the top", "In a pane"),
     Key("list.last", "end", "edge(1)", "end", "to the bottom", "In a pane"),
 )
+
+
+WINDOW: tuple[Key, ...] = (
+    Key("window.close", "escape,q", "leave", "esc q", "close a window", "In a window"),
+    Key("ask.close", "escape", "leave", "esc", "leave a line where one types", "In a window"),
+    Key("picker.type", "slash,colon", "type", "/ :", "type the path of a recording", "In a window"),
+    Key("picker.close", "escape,q", "leave", "esc q", "leave the list of recordings", "In a window"),
+)
+PRESETS: dict[str, dict[str, str]] = {
+    "vscode": {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "play": "space,f5"}
+}
+"""Keymaps by name. Keys of VS Code's debugger come beside our own."""
+_TOGETHER = (("", (*GLOBAL, *LIST)), ("window.", (*WINDOW, *LIST)), ("ask.", WINDOW), ("picker.", (*WINDOW, *LIST)))
+"""Keys that work at the same time: those of the panes, and those of each kind of window, by what its ids begin with."""
+_MODIFIERS = ("ctrl+", "shift+", "alt+", "super+")
+_SHOWN = {
+    "right_square_bracket": "]", "left_square_bracket": "[", "colon": ":", "slash": "/", "full_stop": ".", "comma": ",",
+    "apostrophe": "'", "plus": "+", "minus": "-", "equals_sign": "=", "question_mark": "?", "escape": "esc",
+    "right": "→", "left": "←", "up": "↑", "down": "↓", "pagedown": "pgdn", "pageup": "pgup",
+}  # fmt: skip
+
+
+class Keymap(NamedTuple):
+    """The keys as a user has them."""
+
+    changed: Mapping[str, str] = {}
+    """Textual's names of the keys by id, for those that are not as in the tables."""
+
+    def of(self, keys: tuple[Key, ...]) -> tuple[Key, ...]:
+        """A table with this user's keys, and how they are written."""
+        return tuple(self._mine(key) for key in keys)
+
+    def _mine(self, key: Key) -> Key:
+        names = self.changed.get(key.id)
+        if names is None:
+            return key
+        shown = [_written(name) for name in names.split(",")]
+        return key._replace(keys=names, shown=" ".join(shown), footer_keys=shown[0] if key.footer else "")
+
+
+def _written(name: str) -> str:
+    modifier, plus, base = name.rpartition("+")
+    return f"{modifier}{plus}{_SHOWN.get(base, base.upper() if base[:1] == 'f' and base[1:].isdigit() else base)}"
+
+
+def keymap(wanted: object, where: str) -> Keymap:
+    """What a user asks for in the settings: the name of a preset, or a table of keys by id.
+
+    Args:
+        wanted: a name from `PRESETS`; or a mapping of ids to a key, keys with commas between, or a list of keys. Its
+            `preset` names one that it goes on from.
+        where: what to call the settings in a message.
+
+    Raises:
+        UsageError: if an id, a key or a preset does not exist, or a key would mean two things; it names them all.
+    """
+    table = {"preset": wanted} if isinstance(wanted, str) else wanted
+    if not isinstance(table, Mapping):
+        raise UsageError(f"{where}: keymap: give a table of keys by id, or a preset: {', '.join(PRESETS)}")
+    problems: list[str] = []
+    changed: dict[str, str] = {}
+    preset = table.get("preset")
+    if isinstance(preset, str) and preset in PRESETS:
+        changed.update(PRESETS[preset])
+    elif preset is not None:
+        problems.append(f"there is no preset {preset!r}: there is {', '.join(PRESETS)}")
+    known = {key.id for key in (*GLOBAL, *LIST, *WINDOW)}
+    for identity, value in _flat(table):
+        if identity not in known:
+            near = difflib.get_close_matches(identity, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "the ids are in docs/screens.md and in no other place"
+            problems.append(f"there is no {identity}; {hint}")
+            continue
+        names = _names(value)
+        wrong = [name for name in names if not _exists(name)]
+        problems.extend(f"{identity}: there is no key {name!r}" for name in wrong)
+        if not names:
+            problems.append(f"{identity}: needs a key")
+        elif not wrong:
+            changed[identity] = ",".join(names)
+    problems.extend(_conflicts(Keymap(changed)))
+    if problems:
+        raise UsageError(f"{where}: keymap: {'; '.join(problems)}")
+    return Keymap(changed)
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """`batch.next = "x"` is a table in a table to TOML, unless the id is in quotes."""
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif prefix or name != "preset":
+            yield f"{prefix}{name}", value
+
+
+def _names(value: object) -> list[str]:
+    """Keys as Textual names them; a comma alone is the key."""
+    parts = value if isinstance(value, list) else [value] if value == "," else str(value).split(",")
+    texts = [text if text == " " else text.strip() for text in map(str, parts)]
+    names = ["comma" if text == "," else "space" if text == " " else text for text in texts if text]
+    return [binding.key for name in names for binding in Binding.make_bindings([(name, "", "")])]
+
+
+def _exists(name: str) -> bool:
+    """Whether some key has this name."""
+    base = name
+    while modifier := next((each for each in _MODIFIERS if base.startswith(each)), ""):
+        base = base.removeprefix(modifier)
+    named = {key.value for key in Keys} | {each for key in (*GLOBAL, *LIST) for each in key.keys.split(",")}
+    return base in named or base in {key for code in range(33, 127) for key in _names([chr(code)])}
+
+
+def _conflicts(mine: Keymap) -> list[str]:
+    """Keys that mean two things at the same time."""
+    found: list[str] = []
+    for prefix, keys in _TOGETHER:
+        meaning: dict[str, str] = {}
+        for key in mine.of(keys):
+            if key in mine.of(WINDOW) and not key.id.startswith(prefix):
+                continue
+            for name in key.keys.split(","):
+                other = meaning.setdefault(name, key.id)
+                if other != key.id:
+                    found.append(f"{_written(name)} is both {other} and {key.id}")
+    return list(dict.fromkeys(found))
 
 
 def bindings(keys: tuple[Key, ...]) -> list[BindingType]:

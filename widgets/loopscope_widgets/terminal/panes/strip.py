@@ -11,7 +11,7 @@ from loopscope.session.journal import Journal
 from loopscope.session.session import Session
 from loopscope.views import timeline, topbar
 from loopscope.views.model import Line, Span, line_width
-from loopscope_widgets.terminal.keymap import GLOBAL
+from loopscope_widgets.terminal.keymap import GLOBAL, Key
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, LineView, safe_title
 
 __all__ = ["KeyLine", "Tabs", "TimelineStrip", "TopBar"]
@@ -106,16 +106,15 @@ class Tabs(LineView):
 class KeyLine(LineView):
     """The keys that one needs first; a click is the key."""
 
-    KEYS = tuple(key for key in GLOBAL if key.footer)
-
-    def __init__(self) -> None:
+    def __init__(self, keys: tuple[Key, ...] = GLOBAL) -> None:
         super().__init__(self._keys, id="keys")
+        self.keys = tuple(key for key in keys if key.footer)
 
     def _keys(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line
         """As many keys as have room; those of help and quit, the last two, always have."""
         entries: list[Line] = [
             (Span(key.footer_keys, "key", link=place), Span(f" {key.footer}  ", "dim", link=place))
-            for place, key in enumerate(self.KEYS, 1)
+            for place, key in enumerate(self.keys, 1)
         ]
         while len(entries) > 2 and sum(map(line_width, entries)) > width:  # noqa: PLR2004 - help and quit
             del entries[-3]
@@ -124,4 +123,4 @@ class KeyLine(LineView):
     async def on_click(self, event: Click) -> None:
         """Do what the key does."""
         if position := self.link(event):
-            await self.screen.run_action(self.KEYS[position - 1].action)
+            await self.screen.run_action(self.keys[position - 1].action)

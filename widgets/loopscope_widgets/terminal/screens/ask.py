@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import Key
 from textual.screen import ModalScreen
@@ -15,6 +14,7 @@ from textual.widgets import Input
 from loopscope.session.session import Session
 from loopscope.views.goto import Target, resolve
 from loopscope.views.model import Line, Span, Style, clip
+from loopscope_widgets.terminal.keymap import WINDOW, bindings
 from loopscope_widgets.terminal.panes.base import LineView, safe_title
 
 __all__ = ["Ask", "Filter", "GoTo"]
@@ -30,7 +30,7 @@ class Ask(ModalScreen[Answer | None], Generic[Answer]):
         text: what stands there already.
     """
 
-    BINDINGS = [Binding("escape", "leave", "close", id="ask.close", show=False)]  # noqa: RUF012 - Textual's
+    BINDINGS = bindings(tuple(key for key in WINDOW if key.id == "ask.close"))
 
     def __init__(self, title: str, text: str = "") -> None:
         super().__init__()

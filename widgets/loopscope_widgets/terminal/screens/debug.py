@@ -19,7 +19,7 @@ from loopscope.views import decisions, moves, why, within
 from loopscope.views.goto import Target
 from loopscope.views.model import Line
 from loopscope.views.words import plural
-from loopscope_widgets.terminal.keymap import GLOBAL, bindings
+from loopscope_widgets.terminal.keymap import GLOBAL, LIST, WINDOW, Keymap, bindings
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, tell
 from loopscope_widgets.terminal.panes.decisions import DecisionsPane
 from loopscope_widgets.terminal.panes.graph import GraphPane
@@ -67,6 +67,8 @@ class DebugScreen(Screen[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self.session = session
+        self.keymap = Keymap()
+        """The keys as the user has them."""
         self.top = TopBar(session)
         self.journal = Journal(session)
         self.strip = TimelineStrip(session, self.journal)
@@ -95,7 +97,7 @@ class DebugScreen(Screen[None]):
         with Horizontal(id="panes"):
             yield from self._beside
         yield self.decisions
-        yield KeyLine()
+        yield KeyLine(self.keymap.of(GLOBAL))
 
     def on_mount(self) -> None:
         """Detect has the focus: it answers how far the run is from being stopped."""
@@ -253,6 +255,10 @@ class DebugScreen(Screen[None]):
             self._play()
         tell(self, f"plays {plural(_SPEEDS[self._speed], 'batch')} a second")
 
+    async def action_open(self) -> None:
+        """Pick another recording."""
+        await self.app.run_action("open")
+
     def action_copy(self) -> None:
         """Copy the batch and its reasons, and show them plain: many terminals do not let a program copy."""
         from loopscope.views.copying import copied  # noqa: PLC0415 - loaded when it is asked for
@@ -340,8 +346,10 @@ class DebugScreen(Screen[None]):
         return why.body(found, len(self.session), width, searching=whole is None)
 
     def action_help(self) -> None:
-        """All keys and glyphs."""
-        self.app.push_screen(Reader("Keys", help_lines))
+        """All keys and glyphs, those of the focused pane first."""
+        pane = self.pane(self.tabs.current).name or ""
+        keys = self.keymap.of((*GLOBAL, *LIST, *WINDOW))
+        self.app.push_screen(Reader("Keys", partial(help_lines, pane=pane, keys=keys)))
 
     def on_key(self, event: Key) -> None:
         """Keys that went through here; the app looks again at those that find a window open when their turn comes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Span, crop, fit, line_width
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, Key
+from loopscope_widgets.terminal.keymap import GLOBAL, LIST, WINDOW, Key
 
 __all__ = ["lines"]
 
@@ -28,12 +28,59 @@ _OTHERS = (
 )
 
 
-def lines(width: int, height: int) -> list[Line]:  # noqa: ARG001 - the pane scrolls
-    """The whole help."""
+_IN_PANE: dict[str, tuple[tuple[str, str], ...]] = {
+    "Scopes": (
+        ("list.down", "the row below"),
+        ("list.up", "the row above"),
+        ("list.enter", "show this scope in the timeline"),
+        ("scope.parent", "the parent of the scope that is shown"),
+        ("scope.child", "its child"),
+    ),
+    "Detect": (
+        ("list.down", "down"),
+        ("list.enter", "go to the batch of the reference"),
+        ("decision.next", "the next warning or stop"),
+        ("pane.graph", "Graph in this place"),
+    ),
+    "Inspect": (
+        ("list.down", "the next reference to a batch"),
+        ("list.enter", "go to it"),
+        ("event.next", "the batch event by event"),
+        ("why", "all reasons in a window"),
+        ("copy", "the batch and its reasons as text"),
+    ),
+    "Graph": (("list.down", "down"), ("list.up", "up"), ("pane.detect", "Detect in this place")),
+    "Decisions": (
+        ("find", "show only what has these words"),
+        ("match.next", "to the next of these"),
+        ("match.previous", "to the one before"),
+        ("list.enter", "go to the batch of the row"),
+    ),
+}
+"""Of each pane: the keys that mean most there, by id, and what they do."""
+
+
+def lines(
+    width: int,
+    height: int,  # noqa: ARG001 - the pane scrolls
+    pane: str = "",
+    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *WINDOW),
+) -> list[Line]:
+    """The whole help, the keys of a pane first.
+
+    Args:
+        width: cells.
+        height: not looked at.
+        pane: the one that has the focus.
+        keys: as this user has them.
+    """
+    shown = {key.id: key.shown for key in keys}
     groups: dict[str, list[Key]] = {}
-    for key in (*GLOBAL, *LIST):
+    for key in keys:
         groups.setdefault(key.group, []).append(key)
-    blocks = [_block(name, [(key.shown, key.help) for key in keys]) for name, keys in groups.items()]
+    own = _IN_PANE.get(pane, ())
+    blocks = [_block(f"In {pane}", [(shown[identity], said) for identity, said in own])] if own else []
+    blocks.extend(_block(name, [(key.shown, key.help) for key in found]) for name, found in groups.items())
     glyphs: Line = (Span("Glyphs", "title"),)
     blocks.append([glyphs, *_glyphs()])
     if width < 2 * _COLUMN:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.message import Message
 from textual.screen import ModalScreen
 
+from loopscope_widgets.terminal.keymap import WINDOW, bindings
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, LinesFor
 
 __all__ = ["Changed", "Reader"]
@@ -24,12 +24,16 @@ class Reader(ModalScreen[int | None]):
         content: gives all lines for a width and a height.
     """
 
-    BINDINGS = [Binding("escape,q", "dismiss(None)", "close", id="window.close", show=False)]  # noqa: RUF012 - Textual's
+    BINDINGS = bindings(tuple(key for key in WINDOW if key.id == "window.close"))
 
     def __init__(self, heading: str, content: LinesFor) -> None:
         super().__init__()
         self.pane = LinePane(content, number=0, name="Reader")
         self.pane.heading = heading
+
+    def action_leave(self) -> None:
+        """Close, and go nowhere."""
+        self.dismiss(None)
 
     def compose(self) -> ComposeResult:
         """The one pane."""

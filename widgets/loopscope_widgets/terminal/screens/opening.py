@@ -1,0 +1,23 @@
+"""What the picker and the application say to each other; apart, so that nobody loads the picker who does not pick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from textual.message import Message
+
+from loopscope.session.session import Session
+
+__all__ = ["Opened", "Opener"]
+
+Opener: TypeAlias = Callable[[str], Session]
+"""Reads a target into a session."""
+
+
+class Opened(Message):
+    """A recording was read."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
