@@ -96,7 +96,7 @@ def open_target(target: str | os.PathLike[str], *, keep: bool = False, channel: 
 def live_process(target: str) -> Entry | None:
     """The live process that this names by pid, name or socket; None where it names something recorded.
 
-    What exists as a file is a file, even where a process has the same name.
+    What exists as a recording is that, even where a process has the same name; a script is not.
 
     Raises:
         CannotAttachError: if it can only be a process, and there is none.
@@ -107,7 +107,7 @@ def live_process(target: str) -> Entry | None:
         mode = os.stat(target).st_mode  # noqa: PTH116 - the name is text already
     except (OSError, ValueError):
         mode = 0
-    if mode and not stat.S_ISSOCK(mode):
+    if mode and not stat.S_ISSOCK(mode) and not _is_script(target):
         return None
     from loopscope.link.target import resolve  # noqa: PLC0415 - a recording needs none of it
 
@@ -116,10 +116,19 @@ def live_process(target: str) -> Entry | None:
     except CannotAttachError as error:
         if stat.S_ISSOCK(mode) or target.isdecimal() or target.endswith(".sock") or "live processes are" in str(error):
             raise
-        if os.sep in target or "." in target:
+        if mode or os.sep in target or "." in target:
             return None
         missing = f"no live process {inert(target, 80)}"
         raise CannotAttachError(str(error).replace(missing, f"{missing} and no file of this name")) from None
+
+
+def _is_script(name: str) -> bool:
+    """Whether this is a file that cannot be read as a run: a process has the name of its script, if it has no other."""
+    if not _may_be_foreign(name):
+        return False
+    from loopscope.sources import detect  # noqa: PLC0415 - as below
+
+    return detect(name) is None
 
 
 def _may_be_foreign(name: str) -> bool:

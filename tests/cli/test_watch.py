@@ -139,3 +139,12 @@ def test_a_file_is_a_file(cli: Cli, record: Record, listening: Callable[..., Lin
     listening()
     record(["select 1"], name="bot")
     assert [line["kind"] for line in cli("attach", "bot", "--json").lines] == ["header", "batch"]
+
+
+def test_a_script_is_no_recording(cli: Cli, listening: Callable[..., Link], tmp_path: Path) -> None:
+    """A process is called as its script, which may lie where one types its name."""
+    listening()
+    (tmp_path / "bot").write_text("import loopscope\n")
+    assert "observed only" in cli("attach", "bot", "--control").err
+    (tmp_path / "other.py").write_text("import loopscope\n")
+    assert cli("attach", "other.py").code == 3
