@@ -14,7 +14,7 @@ from textual.screen import Screen
 
 from loopscope.errors import UsageError
 from loopscope.session.session import Session
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, Keymap
+from loopscope_widgets.terminal.keymap import LIST, Keymap
 from loopscope_widgets.terminal.panes.base import ASCII
 from loopscope_widgets.terminal.screens.debug import DebugScreen
 from loopscope_widgets.terminal.screens.opening import Opened, Opener
@@ -118,8 +118,8 @@ class LoopscopeApp(App[None]):
         """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""
         if isinstance(screen, DebugScreen):
             pane = screen.pane(screen.tabs.current)
-            for node, keys in ((screen, GLOBAL), (pane, LIST)):
-                for key in self.keys.of(keys):
+            for node, keys in ((screen, screen.keys), (pane, self.keys.of(LIST))):
+                for key in keys:
                     run = partial(node.run_action, key.action)
                     yield SystemCommand(key.help.capitalize(), f"key {key.shown}", run)
         for own in THEMES:

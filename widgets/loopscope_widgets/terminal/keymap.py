@@ -15,7 +15,7 @@ from textual.keys import Keys
 
 from loopscope.errors import UsageError
 
-__all__ = ["GLOBAL", "LIST", "PRESETS", "WINDOW", "Key", "Keymap", "bindings", "keymap"]
+__all__ = ["GLOBAL", "LIST", "LIVE", "PRESETS", "WINDOW", "Key", "Keymap", "bindings", "keymap"]
 
 
 class Key(NamedTuple):
@@ -97,9 +97,19 @@ LIST: tuple[Key, ...] = (
 )
 
 
+LIVE: tuple[Key, ...] = (
+    Key("live.step", "n", "next", "n", "next batch; a paused run makes one", "Live", "Step", "nN"),
+    Key("live.pause", "space", "pause", "space", "hold the next batch of each scope; resume", "Live", "Pause", "space"),
+    Key("live.continue", "c", "continue", "c", "continue: hold nothing more", "Live"),
+    Key("live.follow", "f", "follow", "f", "follow the newest batch", "Live", "Follow", "f"),
+    Key("live.control", "x", "control", "x", "let a held batch pass once, or stop a run", "Live"),
+    Key("live.detach", "D", "detach", "D", "detach: the agent goes on", "Live"),
+)
+"""Keys of a live run; they go before those of all runs."""
 WINDOW: tuple[Key, ...] = (
     Key("window.close", "escape,q", "leave", "esc q", "close a window", "In a window"),
     Key("ask.close", "escape", "leave", "esc", "leave a line where one types", "In a window"),
+    Key("control.close", "escape,q", "dismiss(None)", "esc q", "leave the control menu", "In a window"),
     Key("picker.type", "slash,colon", "type", "/ :", "type the path of a recording", "In a window"),
     Key("picker.close", "escape,q", "leave", "esc q", "leave the list of recordings", "In a window"),
 )
@@ -107,7 +117,14 @@ PRESETS: dict[str, dict[str, str]] = {
     "vscode": {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "play": "space,f5"}
 }
 """Keymaps by name. Keys of VS Code's debugger come beside our own."""
-_TOGETHER = (("", (*GLOBAL, *LIST)), ("window.", (*WINDOW, *LIST)), ("ask.", WINDOW), ("picker.", (*WINDOW, *LIST)))
+_TOGETHER = (
+    ("", (*GLOBAL, *LIST)),
+    ("live.", (*LIVE, *LIST)),
+    ("window.", (*WINDOW, *LIST)),
+    ("picker.", (*WINDOW, *LIST)),
+    ("ask.", WINDOW),
+    ("control.", WINDOW),
+)
 """Keys that work at the same time: those of the panes, and those of each kind of window, by what its ids begin with."""
 _MODIFIERS = ("ctrl+", "shift+", "alt+", "super+")
 _SHOWN = {
@@ -161,7 +178,7 @@ def keymap(wanted: object, where: str) -> Keymap:
         changed.update(PRESETS[preset])
     elif preset is not None:
         problems.append(f"there is no preset {preset!r}: there is {', '.join(PRESETS)}")
-    known = {key.id for key in (*GLOBAL, *LIST, *WINDOW)}
+    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *WINDOW)}
     for identity, value in _flat(table):
         if identity not in known:
             near = difflib.get_close_matches(identity, known, n=1)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.events import Key
 from textual.screen import ModalScreen
 
@@ -14,6 +13,7 @@ from loopscope.engine.events import ScopeKey
 from loopscope.recording.feed import Verb
 from loopscope.views.flow import wrap
 from loopscope.views.model import Line, Span
+from loopscope_widgets.terminal.keymap import WINDOW, bindings
 from loopscope_widgets.terminal.panes.base import LineView, safe_title
 
 __all__ = ["ControlMenu", "Order"]
@@ -35,7 +35,7 @@ class ControlMenu(ModalScreen[Order | None]):
         orders: by the key that chooses each.
     """
 
-    BINDINGS = [Binding("escape,q", "dismiss(None)", "close", id="control.close", show=False)]  # noqa: RUF012 - Textual's
+    BINDINGS = bindings(tuple(key for key in WINDOW if key.id == "control.close"))
     DEFAULT_CSS = """
     ControlMenu { align: center middle; }
     #orders { width: 72; max-width: 100%; height: 9; background: $panel; border: round $foreground; padding: 1 2; }

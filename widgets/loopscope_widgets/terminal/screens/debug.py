@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import ClassVar
 from weakref import WeakSet
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.events import DescendantFocus, Key
+from textual.events import DescendantFocus
+from textual.events import Key as KeyEvent
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
@@ -19,7 +21,7 @@ from loopscope.views import decisions, moves, why, within
 from loopscope.views.goto import Target
 from loopscope.views.model import Line
 from loopscope.views.words import plural
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, WINDOW, Keymap, bindings
+from loopscope_widgets.terminal.keymap import GLOBAL, LIST, WINDOW, Key, Keymap, bindings
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, tell
 from loopscope_widgets.terminal.panes.decisions import DecisionsPane
 from loopscope_widgets.terminal.panes.graph import GraphPane
@@ -54,6 +56,8 @@ class DebugScreen(Screen[None]):
 
     AUTO_FOCUS = ""
     BINDINGS = bindings(GLOBAL)
+    OWN: ClassVar[tuple[Key, ...]] = ()
+    """Keys of this kind of screen alone."""
     HORIZONTAL_BREAKPOINTS = _WIDTHS
     VERTICAL_BREAKPOINTS = _HEIGHTS
 
@@ -80,12 +84,19 @@ class DebugScreen(Screen[None]):
         self.panes: tuple[LinePane, ...] = (*sorted(beside, key=lambda pane: pane.number), self.decisions)
         self.tabs = Tabs(self.panes)
         self._mark_shown(_FIRST)
-        self.passed: WeakSet[Key] = WeakSet()
+        self.passed: WeakSet[KeyEvent] = WeakSet()
         """Keys that were pressed while this screen was in front."""
         self._searching = False
         self._rest: Timer | None = None
         self._playing: Timer | None = None
         self._speed = _SPEEDS.index(4)
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys that work in every pane, as the user has them; those of this kind of screen go before others."""
+        own = self.keymap.of(self.OWN)
+        taken = {name for key in own for name in key.keys.split(",")}
+        return (*own, *(key for key in self.keymap.of(GLOBAL) if set(key.keys.split(",")) - taken))
 
     def compose(self) -> ComposeResult:
         """Bar, strip, tabs where they are needed, panes, keys; laid out for this size from the first picture on."""
@@ -97,7 +108,7 @@ class DebugScreen(Screen[None]):
         with Horizontal(id="panes"):
             yield from self._beside
         yield self.decisions
-        yield KeyLine(self.keymap.of(GLOBAL))
+        yield KeyLine(self.keys)
 
     def on_mount(self) -> None:
         """Detect has the focus: it answers how far the run is from being stopped."""
@@ -348,10 +359,10 @@ class DebugScreen(Screen[None]):
     def action_help(self) -> None:
         """All keys and glyphs, those of the focused pane first."""
         pane = self.pane(self.tabs.current).name or ""
-        keys = self.keymap.of((*GLOBAL, *LIST, *WINDOW))
+        keys = (*self.keys, *self.keymap.of((*LIST, *WINDOW)))
         self.app.push_screen(Reader("Keys", partial(help_lines, pane=pane, keys=keys)))
 
-    def on_key(self, event: Key) -> None:
+    def on_key(self, event: KeyEvent) -> None:
         """Keys that went through here; the app looks again at those that find a window open when their turn comes."""
         self.passed.add(event)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Span, crop, fit, line_width
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, WINDOW, Key
+from loopscope_widgets.terminal.keymap import GLOBAL, LIST, LIVE, WINDOW, Key
 
 __all__ = ["lines"]
 
@@ -64,7 +64,7 @@ def lines(
     width: int,
     height: int,  # noqa: ARG001 - the pane scrolls
     pane: str = "",
-    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *WINDOW),
+    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *LIVE, *WINDOW),
 ) -> list[Line]:
     """The whole help, the keys of a pane first.
 

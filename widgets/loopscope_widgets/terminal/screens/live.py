@@ -23,21 +23,13 @@ from loopscope.session.live import LiveSession
 from loopscope.views import live as view
 from loopscope.views.model import Line
 from loopscope.views.topbar import scope_name
-from loopscope_widgets.terminal.keymap import GLOBAL, Key, bindings
+from loopscope_widgets.terminal.keymap import GLOBAL, LIVE, bindings
 from loopscope_widgets.terminal.panes.base import LineView, tell
 from loopscope_widgets.terminal.screens.control import ControlMenu, Order
 from loopscope_widgets.terminal.screens.debug import DebugScreen
 
-__all__ = ["LIVE", "LiveScreen"]
+__all__ = ["LiveScreen"]
 
-LIVE: tuple[Key, ...] = (
-    Key("live.pause", "space", "pause", "space", "pause and resume: hold the next batch of each scope", "Live"),
-    Key("live.step", "n", "next", "n", "next batch; at the newest of a paused run: let one batch go", "Live"),
-    Key("live.continue", "c", "continue", "c", "continue: hold nothing more", "Live"),
-    Key("live.follow", "f", "follow", "f", "follow the newest batch", "Live"),
-    Key("live.control", "x", "control", "x", "let a held batch pass once, or stop a run", "Live"),
-    Key("live.detach", "D", "detach", "D", "detach: the agent goes on, what was seen stays", "Live"),
-)
 _REST = 0.05
 """Seconds between two times that what came is taken in."""
 _FRAME = 0.04
@@ -55,6 +47,7 @@ class LiveScreen(DebugScreen):
     """
 
     BINDINGS = bindings(LIVE)
+    OWN = LIVE
     DEFAULT_CSS = """
     LiveScreen #held { height: 2; display: none; background: $panel; }
     LiveScreen.-held #held { display: block; }
