@@ -19,7 +19,9 @@ def moment(*batches: Batch, letter: str = "A") -> Moment:
     detector = LoopDetector()
     decisions = [decision for event in batches for decision in detector.observe(event)]
     last = batches[-1]
-    return Moment(decisions[-1], last.calls, [call.name or "" for call in last.calls], detector.scope(last.scope), letter)
+    return Moment(
+        decisions[-1], last.calls, [call.name or "" for call in last.calls], detector.scope(last.scope), letter
+    )
 
 
 FIVE = [batch(n, ("bash", {"command": "ls -la"})) for n in range(1, 6)]
