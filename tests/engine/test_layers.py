@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import DecisionMade, Event, Gap, RunEnd
+from loopscope.engine.events import DecisionMade, Event, Gap, RunEnd, ScopeKey, Warned
 from loopscope.engine.nearest import worst
 from loopscope.engine.policy import BOUNDED, Policy
 from loopscope.engine.sections import Budget, Cycle, Pair, RepeatInBatch
@@ -116,6 +116,18 @@ def test_other_events_move_no_layer() -> None:
     )
     assert decide(detector, [RunEnd(**where), Gap(**where, lost=3), made]) == []
     assert detector.snapshot() == before
+
+
+def test_a_run_that_queued_other_words_is_followed_in_them() -> None:
+    """A recording of another version tells its own text: that one waits, and its delivery is known by it."""
+    tape = Tape(Policy())
+    tape.detector = LoopDetector()
+    where: dict[str, Any] = {"seq": 1, "ts": 1.0, "thread_id": "t", "run_id": "r", "text": "STOP IT"}
+    assert [tape.turn("ls") for _ in range(3)][-1] == "warn identical_call_set 3/3"
+    assert tape.feed(Warned(**where, state="queued")) == []
+    assert tape.detector.pending(ScopeKey("t", "r")) == ("STOP IT",)
+    tape.feed(Warned(**where, state="delivered"), Warned(**where, state="queued"))
+    assert tape.detector.pending(ScopeKey("t", "r")) == ()
 
 
 def cycling(**changes: Any) -> Policy:

@@ -253,6 +253,15 @@ def test_what_brings_nothing_new_stops_one_later() -> None:
     ]
 
 
+def test_a_first_occurrence_is_not_stale_after_anything_new() -> None:
+    """Its answer may be known from another call: the three occurrences after it are stale, and stop the fifth."""
+    aware = ROOMY.with_(warn_threshold=4, hard_limit=4, result_aware=True)
+    assert play(aware, ["ls:1>x", *["ls:2>x"] * 5])[4:] == [
+        "warn identical_call_set 4/4",
+        "hard_stop identical_call_set 5/4",
+    ]
+
+
 def test_one_whose_results_are_not_in_is_not_stale() -> None:
     """Calls that were never answered are no proof that nothing moves."""
     aware = Policy(warn_threshold=9, hard_limit=9, result_aware=True)
