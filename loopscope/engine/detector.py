@@ -414,11 +414,13 @@ class LoopDetector:
             batches=self.batches,
             assume_delivery=self.assume_delivery,
             policy=self.policy.to_dict(),
-            scope_policies=tuple((*key, compiled.policy.to_dict()) for key, compiled in self._own.items()),
+            scope_policies=tuple((k.thread_id, k.run_id, own.policy.to_dict()) for k, own in self._own.items()),
             scopes=tuple(_dump_scope(scope) for scope in registry.scopes.values()),
-            callless=tuple((*key, _copy(spent)) for key, spent in registry.callless.items()),
-            accounts=tuple((*key, account.dump()) for key, account in self._accounts.scopes.items()),
-            parents=tuple((*child, *parent) for child, parent in self._accounts.parents.items()),
+            callless=tuple((k.thread_id, k.run_id, _copy(spent)) for k, spent in registry.callless.items()),
+            accounts=tuple((k.thread_id, k.run_id, own.dump()) for k, own in self._accounts.scopes.items()),
+            parents=tuple(
+                (k.thread_id, k.run_id, parent.thread_id, parent.run_id) for k, parent in self._accounts.parents.items()
+            ),
         )
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -62,7 +62,7 @@ class OpenCalls:
 
     def dump(self) -> list[tuple[str | None, int, int]]:
         """What is open, as plain data, oldest first."""
-        return [(call_id, *place) for call_id, places in self._by_id.items() for place in places]
+        return [(call_id, p.batch, p.call) for call_id, places in self._by_id.items() for p in places]
 
     @classmethod
     def load(cls, saved: Iterable[tuple[str | None, int, int]]) -> OpenCalls:

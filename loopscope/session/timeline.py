@@ -51,14 +51,17 @@ class Located(Protocol):
     @property
     def event(self) -> Event | None:
         """The event; None for a kind that is not known."""
+        ...
 
     @property
     def offset(self) -> int:
         """Byte at which it begins."""
+        ...
 
     @property
     def length(self) -> int:
         """Bytes that it takes."""
+        ...
 
 
 class Origin(NamedTuple):

@@ -161,7 +161,7 @@ def test_hooks_can_be_called_without_a_graph(kind: str) -> None:
 
     def made(context: dict[str, Any]) -> Any:
         if kind == "runtime":
-            return Runtime(context=context)
+            return Runtime[Any](context=context)
         if kind == "namespace":
             return SimpleNamespace(context=context)
         mock = MagicMock()

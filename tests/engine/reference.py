@@ -17,7 +17,7 @@ class Reference:
         self.policy = policy
         self.scopes: dict[tuple[str | None, str | None], dict[str, Any]] = {}
 
-    # ruff: noqa: D102, C901 - a second writing in one piece, to be read beside the description
+    # ruff: noqa: C901 - a second writing in one piece, to be read beside the description
     def limits(self, name: str) -> tuple[int, int]:
         own = self.policy.tool_freq_overrides.get(name)
         return (

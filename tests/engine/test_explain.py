@@ -108,7 +108,12 @@ def test_every_nearest_setting_does_what_it_says(policy: Policy, run: list[list[
     session = session_of(stream, Origin(policy))
     steps = [
         Step(
-            n, event, LoopDetector(policy).identify(event), tuple(c.name for c in event.calls if c.name), policy, n == 1
+            n,
+            event,
+            LoopDetector(policy).identify(event).hash,
+            tuple(c.name for c in event.calls if c.name),
+            policy,
+            n == 1,
         )
         for n, event in enumerate(stream, 1)
     ]

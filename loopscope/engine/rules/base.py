@@ -64,21 +64,27 @@ class Rule(Protocol):
     @property
     def layer(self) -> str:
         """Its name in decisions."""
+        ...
 
     def new_state(self) -> RuleState:
         """The state of a scope that has seen nothing."""
+        ...
 
     def account(self, state: RuleState, facts: Facts, stop: Finding | None) -> Finding | None:
         """Account a batch; `stop` is the finding of an earlier layer that stops it."""
+        ...
 
     def mark(self, state: RuleState, finding: Finding) -> None:
         """This rule's warning was emitted."""
+        ...
 
     def dump(self, state: RuleState) -> dict[str, Any]:
         """The state as plain JSON data."""
+        ...
 
     def load(self, data: dict[str, Any]) -> RuleState:
         """The state that `dump` gave."""
+        ...
 
 
 @runtime_checkable
@@ -87,6 +93,7 @@ class ResultRule(Rule, Protocol):
 
     def account_results(self, state: RuleState, brought: Brought) -> Finding | None:
         """Account a batch whose results are all in; a stop found here falls on the scope's next batch too."""
+        ...
 
 
 @runtime_checkable
@@ -95,3 +102,4 @@ class WitnessRule(Rule, Protocol):
 
     def account_witness(self, state: RuleState, values: dict[str, Any], *, complete: bool) -> Finding | None:
         """Account values; `complete` tells that the results of the newest batch are all in."""
+        ...
