@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, - for stdin, or a live process.
 
-    Without TARGET you pick one: recordings opened lately, and the samples.
+    Without TARGET you pick one: what runs, recordings opened lately, and the samples.
 
     The cursor is on the first stop, if there is one; ? shows the keys and q quits. Where there is no terminal to draw
     on, or TERM is dumb, the same view is printed as text.
@@ -54,9 +54,9 @@ def command(
     undisturbed, unless you ask for control and pause them; when you quit, they go on.
     """
     if target is None:
-        if control or record is not None or as_json:
-            raise UsageError("attach needs a TARGET for --control, --record and --json")
-        _pick(policy, sets, channel, theme, ascii_only=ascii_only, no_color=no_color)
+        if record is not None or as_json:
+            raise UsageError("attach needs a TARGET for --record and --json")
+        _pick(policy, sets, channel, theme, ascii_only=ascii_only, no_color=no_color, control=control)
         return
     from loopscope.targets import live_process
 
@@ -119,8 +119,9 @@ def _pick(
     *,
     ascii_only: bool,
     no_color: bool,
+    control: bool,
 ) -> None:
-    """Let the user pick a recording, where there is a terminal to do so."""
+    """Let the user pick a process or a recording, where there is a terminal to do so."""
     from loopscope.cli.terminal import why_no_screen
 
     policy_choice(policy, sets)  # a wrong option is told before anything is drawn
@@ -128,4 +129,5 @@ def _pick(
         raise UsageError(f"attach needs a TARGET here: {reason}, so that none can be picked")
     from loopscope_widgets.terminal import run
 
-    run(None, theme=theme, ascii=ascii_only, no_color=no_color, opener=_opener(policy, sets, channel))
+    opener = _opener(policy, sets, channel)
+    run(None, theme=theme, ascii=ascii_only, no_color=no_color, opener=opener, control=control)

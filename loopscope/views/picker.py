@@ -1,4 +1,4 @@
-"""The picker: recordings opened lately and the samples, each with the worst that its run met."""
+"""The picker: running agents, recordings opened lately and the samples, each with the worst that its run met."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 from loopscope.views.glyphs import GLYPH, TONE, WORST
 from loopscope.views.model import Line, Span, crop, fit, marked
-from loopscope.views.words import plural
+from loopscope.views.words import plural, span_of_time
 
-__all__ = ["Entry", "State", "draw", "entries", "state"]
+__all__ = ["LIVE", "Entry", "State", "draw", "entries", "running", "state"]
+
+LIVE = "live:"
+"""How the target of a running process begins; its address follows."""
 
 _SEVERITY = ("pass", "warn", "hard_stop")
 _STATE, _COUNT = 9, 14
@@ -38,9 +41,15 @@ class State(NamedTuple):
     problem: str = ""
 
 
-def entries(recent: Sequence[str], samples: Iterable[tuple[str, str]]) -> list[Entry]:
-    """The rows: what was opened lately, then the samples (name and summary)."""
-    found: list[Entry] = []
+def running(name: str, address: str, pid: int, seconds: float, *, control: bool) -> Entry:
+    """The row of a running process."""
+    note = f"pid {pid}, listens for {span_of_time(max(0.0, seconds))}" + ("" if control else ", may only be observed")
+    return Entry(f"{LIVE}{address}", inert(name), note)
+
+
+def entries(recent: Sequence[str], samples: Iterable[tuple[str, str]], processes: Sequence[Entry] = ()) -> list[Entry]:
+    """The rows: what runs, what was opened lately, then the samples (name and summary)."""
+    found: list[Entry] = [Entry("", "RUNNING", ""), *processes] if processes else []
     if recent:
         found.append(Entry("", "RECENT", ""))
         found.extend(Entry(name, inert(PurePath(name).name), inert(str(PurePath(name).parent))) for name in recent)

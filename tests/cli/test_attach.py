@@ -36,7 +36,7 @@ def test_without_a_target_one_is_picked_on_a_terminal(cli: Cli, tmp_path: Path) 
     shown = cli("attach")
     assert (shown.code, shown.out) == (2, "")
     assert shown.err == "loopscope: attach needs a TARGET here: stdout is not a terminal, so that none can be picked\n"
-    assert cli("attach", "--json").err.startswith("loopscope: attach needs a TARGET for --control")
+    assert cli("attach", "--json").err.startswith("loopscope: attach needs a TARGET for --record")
     assert "nosuch" in cli("attach", "--policy", "nosuch").err
     terminal = _Terminal(COMMAND, tmp_path)
     terminal.until(b"sql-retry-storm")

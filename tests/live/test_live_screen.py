@@ -271,3 +271,28 @@ async def test_a_narrow_screen(looper: Callable[..., Looper]) -> None:
         await on_screen(pilot, " PAUSED")
         agent.make()
         await on_screen(pilot, "HELD", "would be")
+
+
+@pytest.mark.parametrize("control", [True, False])
+async def test_a_running_process_is_picked(looper: Callable[..., Looper], control: bool) -> None:
+    """It stands above the recordings, with its worst state; enter attaches to it, with control where that was asked."""
+    agent = looper(DEFAULT.with_(warn_threshold=2, hard_limit=9))
+    agent.make(2)
+    app = LoopscopeApp(None, control=control)
+    async with app.run_test(size=(140, 40), notifications=True) as pilot:
+        await on_screen(pilot, "RUNNING", "looper", "▲ WARN", "2 batches", "SAMPLES")
+        await pilot.press("enter")
+        await on_screen(pilot, " LIVE looper", "2/2", "2 Detect")
+        await pilot.press("space")
+        await on_screen(pilot, " PAUSED looper" if control else "cannot pause: this viewer only observes")
+    assert agent.fates == ["ran"] * 2
+
+
+async def test_a_process_that_is_gone_before_it_is_picked(looper: Callable[..., Looper]) -> None:
+    """It is said, and another row can be chosen."""
+    agent = looper()
+    async with LoopscopeApp(None).run_test(size=(140, 40), notifications=True) as pilot:
+        await on_screen(pilot, "RUNNING", "looper", "0 batches")
+        await asyncio.to_thread(agent.end)
+        await pilot.press("enter")
+        await on_screen(pilot, "SAMPLES", ".sock", gone="attaching")

@@ -40,3 +40,16 @@ def test_lines() -> None:
     assert texts[3].split() == ["c", "…", "Three."]
     assert all(span.mark == "cursor" for span in lines[3])
     assert max(map(line_width, lines)) <= 60
+
+
+def test_what_runs_stands_first() -> None:
+    """With its pid and for how long it can be attached to; whether it may be steered; its name made inert."""
+    rows = [
+        picker.running("a\x1b[2J", "/run/a.sock", 7, 90.0, control=True),
+        picker.running("b", "127.0.0.1:9", 8, -1.0, control=False),
+    ]
+    entries = picker.entries([], [("storm", "A storm.")], rows)
+    assert [row.label for row in entries] == ["RUNNING", r"a\x1b[2J", "b", "SAMPLES", "storm"]
+    assert entries[1].target == "live:/run/a.sock"
+    assert entries[1].note == "pid 7, listens for 1m30s"
+    assert entries[2].note == "pid 8, listens for 0.00s, may only be observed"

@@ -28,6 +28,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     ascii: bool = False,  # noqa: A002 - the flag's name
     no_color: bool = False,
     opener: Callable[[str], Session] | None = None,
+    control: bool = False,
 ) -> None:
     """Open the debugger on a session, or the picker where there is none, and return when the user quits.
 
@@ -38,6 +39,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         theme: `dark`, `light` or the name of a Textual theme; dark if it is None.
         ascii: draw with ASCII characters alone.
         no_color: as NO_COLOR: greys, underlined warnings, reversed stops.
+        control: ask the running processes that are picked for leave to steer.
         opener: reads the recordings that are picked later; by default each under its own policy.
 
     Raises:
@@ -59,8 +61,9 @@ def run(  # noqa: PLR0913 - each is an option of the command line
             screen=screen,
             opener=opener,
             keys=load_keymap(),
+            control=control,
         )
-        if session is not None:
+        if session is not None and feed is None:
             remember(session.source)
         if collects:
             app.when_drawn = _collect

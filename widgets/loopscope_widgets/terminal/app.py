@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,12 +13,13 @@ from textual.app import App, SystemCommand
 from textual.events import Event, Key
 from textual.screen import Screen
 
-from loopscope.errors import UsageError
+from loopscope.errors import LoopscopeError, UsageError
+from loopscope.session.live import LiveSession
 from loopscope.session.session import Session
 from loopscope_widgets.terminal.keymap import LIST, Keymap
 from loopscope_widgets.terminal.panes.base import ASCII
 from loopscope_widgets.terminal.screens.debug import DebugScreen
-from loopscope_widgets.terminal.screens.opening import Opened, Opener
+from loopscope_widgets.terminal.screens.opening import Attach, Opened, Opener
 from loopscope_widgets.terminal.theme import DARK, LIGHT, THEMES
 
 __all__ = ["LoopscopeApp"]
@@ -42,12 +44,14 @@ class LoopscopeApp(App[None]):
         screen: Callable[[], DebugScreen] | None = None,
         opener: Opener | None = None,
         keys: Keymap | None = None,
+        control: bool = False,
     ) -> None:
         with _environment(no_color=no_color):
             super().__init__()
         self.session = session
         self._first = screen or (partial(DebugScreen, session) if session is not None else None)
         self.opener = opener or _plainly
+        self._control = control
         self.keys = keys or Keymap()
         self.set_keymap(dict(self.keys.changed))
         self.when_drawn: Callable[[], None] | None = None
@@ -93,11 +97,29 @@ class LoopscopeApp(App[None]):
 
         self.session = event.session
         remember(event.session.source)
+        await self._put_in_front(DebugScreen(event.session))
+
+    async def on_attach(self, event: Attach) -> None:
+        """A running process was picked: show it in place of what was shown."""
+        from loopscope.link.follow import Follow  # noqa: PLC0415 - a recording needs none of it
+        from loopscope_widgets.terminal.screens.live import LiveScreen  # noqa: PLC0415 - as above
+        from loopscope_widgets.terminal.screens.picker import Picker  # noqa: PLC0415 - as above
+
+        try:
+            feed = await asyncio.to_thread(Follow, event.address, control=self._control, name="loopscope attach")
+        except LoopscopeError as error:
+            self.screen.post_message(Picker.Refused(str(error)))
+            return
+        live = LiveSession(feed.name, enforced=any(engine.enforced for engine in feed.welcome.engines))
+        self.session = live.session
+        await self._put_in_front(LiveScreen(feed, live))
+
+    async def _put_in_front(self, screen: DebugScreen) -> None:
         while len(self.screen_stack) > 1:
             await self.pop_screen()
         if not self.screen._result_callbacks:  # noqa: SLF001 - Textual gives the first screen none, and then misses it
             self.screen._push_result_callback(self, None)  # noqa: SLF001 - as above
-        await self.switch_screen(self._with_keys(DebugScreen(event.session)))
+        await self.switch_screen(self._with_keys(screen))
 
     def on_mount(self) -> None:
         """Tell when the first picture is drawn."""

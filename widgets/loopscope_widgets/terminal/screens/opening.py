@@ -9,10 +9,18 @@ from textual.message import Message
 
 from loopscope.session.session import Session
 
-__all__ = ["Opened", "Opener"]
+__all__ = ["Attach", "Opened", "Opener"]
 
 Opener: TypeAlias = Callable[[str], Session]
 """Reads a target into a session."""
+
+
+class Attach(Message):
+    """Attach to a running process."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self.address = address
 
 
 class Opened(Message):

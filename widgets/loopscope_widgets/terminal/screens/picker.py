@@ -1,7 +1,8 @@
-"""The screen where one picks a recording: opened lately, a sample, or a path to type."""
+"""The screen where one picks what to look at: what runs, a recording opened lately, a sample, or a path to type."""
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from loopscope.errors import LoopscopeError
 from loopscope.recording.inert import inert
 from loopscope.samples import samples
 from loopscope.views import picker
+from loopscope.views.glyphs import WORST
 from loopscope.views.model import Line, Span, Style, clip
 from loopscope.views.words import size
 from loopscope_widgets.terminal.keymap import WINDOW, bindings
 from loopscope_widgets.terminal.panes.base import LinePane, LineView
-from loopscope_widgets.terminal.screens.opening import Opened, Opener
+from loopscope_widgets.terminal.screens.opening import Attach, Opened, Opener
 from loopscope_widgets.terminal.user import recent
 
 __all__ = ["Picker"]
@@ -42,10 +44,11 @@ class _Rows(LinePane):
 
     def __init__(self, rows: list[picker.Entry]) -> None:
         super().__init__(self._body, number=0, name="Recordings")
-        self.heading = "loopscope: open a recording"
+        self.heading = "loopscope: attach to an agent, or open a recording"
         self.rows = rows
         self.states: dict[str, picker.State] = {}
         self._row = 1
+        self._moved = False
 
     def _body(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - all lines
         return picker.draw(self.rows, self.states, width, self._row if self.has_focus else -1)
@@ -55,8 +58,16 @@ class _Rows(LinePane):
         super().watch_has_focus(_has_focus)
         self.show()
 
+    def add(self, rows: list[picker.Entry], above: int) -> None:
+        """Rows came above; what the keys have chosen stays chosen, and the first row is the newest where none was."""
+        self.rows = rows
+        if self._moved:
+            self._row += above
+        self.show()
+
     def action_move(self, by: int) -> None:
         """The next recording down or up."""
+        self._moved = True
         direction = 1 if by > 0 else -1
         wanted = min(max(self._row + by, 1), len(self.rows) - 1)
         while not self.rows[wanted].target:
@@ -94,6 +105,14 @@ class Picker(Screen[None]):
     AUTO_FOCUS = "#recordings"
     BINDINGS = bindings(tuple(key for key in WINDOW if key.id.startswith("picker.")))
 
+    class Running(Message):
+        """A worker has found the processes that run."""
+
+        def __init__(self, rows: list[picker.Entry], states: dict[str, picker.State]) -> None:
+            super().__init__()
+            self.rows = rows
+            self.states = states
+
     class Known(Message):
         """A worker has found out what a recording is like."""
 
@@ -112,8 +131,9 @@ class Picker(Screen[None]):
     def __init__(self, opener: Opener) -> None:
         super().__init__()
         self.opener = opener
-        named = [(sample.name, sample.summary) for sample in samples()]
-        self.rows = _Rows(picker.entries(recent(), named))
+        self._recent = recent()
+        self._named = [(sample.name, sample.summary) for sample in samples()]
+        self.rows = _Rows(picker.entries(self._recent, self._named))
         self._said: tuple[str, Style] = (_HINT, "dim")
         self._reading = False
 
@@ -124,9 +144,35 @@ class Picker(Screen[None]):
         yield LineView(lambda width, _height: [(Span(clip(self._said[0], width), self._said[1]),)], id="hint")
 
     def on_mount(self) -> None:
-        """Look what the recordings are like, while one reads their names."""
+        """Look what runs, and what the recordings are like, while one reads their names."""
+        self.run_worker(self._seek, thread=True, group="running")
         targets = [row.target for row in self.rows.rows if row.target]
         self.run_worker(partial(self._look, targets), thread=True, group="states")
+
+    def _seek(self) -> None:
+        """Runs in a worker's thread; only its message touches the screen."""
+        from loopscope.link.target import discover  # noqa: PLC0415 - where nothing runs, little of it is needed
+
+        rows: list[picker.Entry] = []
+        states: dict[str, picker.State] = {}
+        for live in discover():
+            entry, welcome = live.entry, live.welcome
+            row = picker.running(
+                entry.name, entry.address, entry.pid, time.time() - entry.started, control=entry.control
+            )  # fmt: skip
+            rows.append(row)
+            if welcome is None:
+                states[row.target] = picker.State(problem=live.problem or "does not answer")
+            else:
+                worst = WORST.get(welcome.summary.worst, "new")
+                states[row.target] = picker.State(worst, welcome.summary.batches)
+        if rows:
+            self.post_message(self.Running(rows, states))
+
+    def on_picker_running(self, event: Running) -> None:
+        """Put them above the recordings; the row that is chosen is then the first of them, unless one was chosen."""
+        self.rows.states |= event.states
+        self.rows.add(picker.entries(self._recent, self._named, event.rows), len(event.rows) + 1)
 
     def _look(self, targets: list[str]) -> None:
         """Runs in a worker's thread; only its messages touch the screen."""
@@ -162,7 +208,12 @@ class Picker(Screen[None]):
 
     def _open(self, target: str) -> None:
         """Read it in a worker: a long recording takes a while."""
-        if not self._reading:
+        if self._reading:
+            return
+        if target.startswith(picker.LIVE):
+            self._say("attaching …", "text")
+            self.app.post_message(Attach(target.removeprefix(picker.LIVE)))
+        else:
             self._reading = True
             self._say(f"reading {target} …", "text")
             self.run_worker(partial(self._read, target), thread=True, group="read")
