@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from loopscope.recording.codec import encode
+from loopscope_widgets.terminal.user import settings_file
 from tests.views.support import Story
 
 ROOT = Path(__file__).parents[2]
@@ -69,8 +70,8 @@ class Terminal:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """120 columns, 36 rows."""
-    found = Terminal(tmp_path / "tmux", (120, 36))
+    """120 columns, 48 rows."""
+    found = Terminal(tmp_path / "tmux", (120, 48))
     yield found
     found.close()
 
@@ -117,7 +118,19 @@ def test_from_start_to_quit(terminal: Terminal, recording: Path) -> None:
     terminal.wait("cannot step forward: this is the last batch")
     terminal.press("Tab", "z")
     terminal.wait("3 Inspect #6", gone="2 Detect")
-    terminal.press("z", "1", "k", "Enter")
+    terminal.press("z", "4")
+    terminal.wait("4 Graph", "circle", "search", gone="DISTANCE TO FIRE")
+    terminal.press("2", "/", "w", "a", "r", "n", "Enter")
+    terminal.wait("6 Decisions  /warn  1 match", "▲ WARN", gone="Filter the decisions")
+    terminal.press("Escape")
+    terminal.wait("6 Decisions", gone="/warn")
+    terminal.press("s")
+    terminal.wait("EVENTS #6  1 of")
+    terminal.press("m", "y")
+    terminal.wait("batch 6 of 6", "if the terminal refused", gone="Timeline")
+    terminal.press("q")
+    terminal.wait("◆6")
+    terminal.press("1", "k", "Enter")
     terminal.wait("thread t   6/6")
     terminal.press("q")
     screen = terminal.wait("ended 0")
@@ -143,6 +156,38 @@ def test_a_small_terminal_that_grows(terminal: Terminal, recording: Path) -> Non
     terminal.wait("2 Detect | 4 Graph -", "3 Inspect #5")
     terminal.press("q")
     terminal.wait("ended 0")
+
+
+def test_a_recording_that_is_picked(terminal: Terminal, recording: Path) -> None:
+    """Named by nobody: typed once, then among those that were opened lately."""
+    bare = command(recording).replace(str(recording), "")
+    terminal.line(bare)
+    terminal.wait("SAMPLES", "sql-retry-storm", "■ STOP")
+    terminal.press("/")
+    terminal.tmux("send-keys", "-l", str(recording))
+    terminal.press("Enter")
+    terminal.wait("■ STOP identical_call_set A 5/5", "2 Detect")
+    terminal.press("q")
+    terminal.wait("ended 0")
+    terminal.line(f"clear; {bare}")
+    terminal.wait("RECENT", "run.jsonl", "6 batches")
+    terminal.press("Enter")
+    terminal.wait("■ STOP identical_call_set A 5/5", "2 Detect")
+    terminal.press("o")
+    terminal.wait("RECENT", "enter opens")
+    terminal.press("Escape")
+    terminal.wait("2 Detect")
+    terminal.press("q")
+    terminal.wait("ended 0")
+
+
+def test_keys_with_a_conflict(terminal: Terminal, recording: Path) -> None:
+    """One line before anything is drawn, and exit code 2."""
+    file = settings_file()
+    file.parent.mkdir(parents=True)
+    file.write_text('[keymap]\n"batch.next" = "m"\n')
+    terminal.line(command(recording))
+    assert "m is both batch.next and mark" in terminal.wait("ended 2").replace("\n", "")
 
 
 def test_a_pipe(terminal: Terminal, recording: Path) -> None:

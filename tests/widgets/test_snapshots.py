@@ -5,23 +5,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
+from loopscope.engine.policy import Policy
+from loopscope.samples import samples
+from loopscope.session.session import Session
 from loopscope_widgets.terminal.app import LoopscopeApp
-from tests.widgets.support import NARROW, WIDE, eventful, settled
+from loopscope_widgets.terminal.screens.picker import Picker
+from tests.views.support import Story
+from tests.widgets.support import DEADLINE, NARROW, WIDE, eventful, settled
 
 Compare = Callable[..., bool]
 
 LOOKS: dict[str, dict[str, Any]] = {"dark": {}, "light": {"theme": "light"}, "no-color": {"no_color": True}}
 PANES = {"scopes": "1", "detect": "2", "inspect": "3", "graph": "4", "decisions": "6"}
-WINDOWS = {"why": ["w"], "help": ["question_mark"], "goto": ["colon", "A"], "filter": ["slash", *"stop"]}
+WINDOWS = {"why": ["w"], "help": ["question_mark"], "goto": ["colon", "A"], "filter": ["slash", *"stop"], "copy": ["y"]}
 
 
-def same(compare: Compare, size: tuple[int, int], keys: list[str], **options: Any) -> bool:
+def same(
+    compare: Compare, size: tuple[int, int], keys: list[str], *, session: Session | None = None, **options: Any
+) -> bool:
     """Whether the screen looks as it did, after these keys and once everything has settled."""
 
     async def ready(pilot: Pilot[None]) -> None:
@@ -30,7 +38,7 @@ def same(compare: Compare, size: tuple[int, int], keys: list[str], **options: An
         await pilot.press(*keys)
         await settled(pilot)
 
-    return compare(LoopscopeApp(eventful(), **options), terminal_size=size, run_before=ready)
+    return compare(LoopscopeApp(session or eventful(), **options), terminal_size=size, run_before=ready)
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -52,6 +60,44 @@ def test_a_window(snap_compare: Compare, size: tuple[int, int], window: str) -> 
 def test_sizes_at_the_edge_of_a_layout(snap_compare: Compare, size: tuple[int, int]) -> None:
     """Nothing overflows where a layout has least room."""
     assert same(snap_compare, size, [])
+
+
+@pytest.mark.parametrize("pane", PANES)
+def test_a_pane_where_there_is_least_room(snap_compare: Compare, pane: str) -> None:
+    """At 60 by 16 one pane has the place of all."""
+    assert same(snap_compare, (60, 16), [PANES[pane]])
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["160x45", "80x24"])
+def test_the_picker(snap_compare: Compare, size: tuple[int, int], look: str) -> None:
+    """Samples alone, all of whose states are known."""
+
+    async def ready(pilot: Pilot[None]) -> None:
+        end = time.monotonic() + DEADLINE
+        picker = pilot.app.screen
+        assert isinstance(picker, Picker)
+        while len(picker.rows.states) < len(samples()):
+            assert time.monotonic() < end, "the states never came"
+            await pilot.pause(0.02)
+        await pilot.press("j")
+
+    assert snap_compare(LoopscopeApp(None, **LOOKS[look]), terminal_size=size, run_before=ready)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["160x45", "80x24"])
+def test_within_a_batch_and_marks(snap_compare: Compare, size: tuple[int, int]) -> None:
+    """The engine's events above the batch, two marks on the strip."""
+    assert same(snap_compare, size, ["g", "m", "G", "m", "N", "s", "s", "s"])
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["160x45", "80x24"])
+def test_a_long_run(snap_compare: Compare, size: tuple[int, int]) -> None:
+    """A page of the strip, and the whole lane in a row."""
+    story = Story(Policy(tool_freq_warn=200, tool_freq_hard_limit=290), enforced=True)
+    for n in range(300):
+        story.call("search", {"query": "same" if n in range(50, 55) else str(n)})
+    assert same(snap_compare, size, ["6"], session=story.session())
 
 
 def test_ascii(snap_compare: Compare) -> None:
