@@ -18,15 +18,20 @@ _LONGEST = 100_000
 """Characters of a call's arguments: terminals refuse what is much longer."""
 
 
-def copied(session: Session) -> str:
-    """Where it is, the calls as JSON, what Inspect says of them, and why the verdict; safe to print."""
+def copied(session: Session, width: int = _WIDTH) -> str:
+    """Where it is, the calls as JSON, what Inspect says of them, and why the verdict; safe to print.
+
+    Args:
+        session: whose cursor.
+        width: columns that the lines are made for; those of JSON are not broken.
+    """
     if not session.cursor:
         return "no batch with calls\n"
     number = session.cursor
     explanation = session.explain(search=False)
     batch = session.batch(number)
     calls = batch.calls if batch is not None else ()
-    lines: list[Line] = [*inspector.batch_lines(session, _WIDTH), (), *why.body(explanation, len(session), _WIDTH)]
+    lines: list[Line] = [*inspector.batch_lines(session, width), (), *why.body(explanation, len(session), width)]
     return "\n".join(
         [
             f"{inert(session.source)}  {scope_name(*session.row(number).scope)}  batch {number} of {len(session)}",

@@ -275,9 +275,8 @@ class DebugScreen(Screen[None]):
         from loopscope.views.copying import copied  # noqa: PLC0415 - loaded when it is asked for
         from loopscope_widgets.terminal.screens.plain import PlainText  # noqa: PLC0415 - as above
 
-        text = copied(self.session)
-        self.app.copy_to_clipboard(text)
-        self.app.push_screen(PlainText(text))
+        self.app.copy_to_clipboard(copied(self.session))
+        self.app.push_screen(PlainText(partial(copied, self.session)))
 
     def action_first(self) -> None:
         """The first batch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.app import App, ComposeResult
 
 from loopscope.views.flow import wrap
@@ -18,15 +20,15 @@ class PlainText(Reader):
     """A text to be selected.
 
     Args:
-        text: safe to draw.
+        text: gives it for a width, safe to draw.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: Callable[[int], str]) -> None:
         self.text = text
         super().__init__("", self._lines)
 
     def _lines(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - all lines
-        return [(Span(piece),) for line in self.text.split("\n") for piece in wrap(line, max(1, width))]
+        return [(Span(piece),) for line in self.text(width).split("\n") for piece in wrap(line, max(1, width))]
 
     def compose(self) -> ComposeResult:
         """The text, and how to take it."""
