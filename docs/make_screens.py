@@ -15,7 +15,7 @@ from loopscope_widgets.terminal.app import LoopscopeApp
 from loopscope_widgets.terminal.screens.debug import DebugScreen
 
 SAMPLE = "sample:sql-retry-storm"
-SIZE = (150, 51)
+SIZE = (150, 54)
 IMAGES = Path(__file__).parent / "images"
 _FONT_FACES = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 _FONT = re.compile(r"font-family: Fira Code, monospace")
