@@ -12,7 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from loopscope.engine.events import (
     Batch,
@@ -38,7 +38,24 @@ GIGABYTE = 1_000_000_000
 HUGE = 50_000_000
 """Characters of the one argument that is larger than any screen, pipe or patience."""
 
-_WORDS = "agent batch cache delta error fetch graph index join kernel limit merge node order parse query retry".split()
+_WORDS = (
+        "agent",
+        "batch",
+        "cache",
+        "delta",
+        "error",
+        "fetch",
+        "graph",
+        "index",
+        "join",
+        "kernel",
+        "limit",
+        "merge",
+        "node",
+        "order",
+        "parse",
+        "query",
+    )
 _TOOLS = ("bash", "read_file", "web_search", "write_file", "run_sql", "open_page", "list_files", "task")
 _GRAPH = Graph(
     nodes=tuple(GraphNode(name, name) for name in ("__start__", "model", "tools", "__end__")),
@@ -83,7 +100,7 @@ class _Maker:
         letters = self.random.choices(_WORDS, k=_FILLER // 6)
         self.filler = " ".join(letters)
 
-    def common(self, key: ScopeKey) -> dict[str, object]:
+    def common(self, key: ScopeKey) -> dict[str, Any]:
         self.seq += 1
         return {"seq": self.seq, "ts": 1_780_000_000 + self.seq / 4, "thread_id": key.thread_id, "run_id": key.run_id}
 
@@ -94,20 +111,21 @@ class _Maker:
         """So many characters that look like a file, from anywhere in the filler."""
         start = self.random.randrange(len(self.filler))
         found = self.filler[start : start + size]
-        return found if len(found) == size else found + (self.filler * (size // len(self.filler) + 1))[: size - len(found)]
+        missing = size - len(found)
+        return found + (self.filler * (missing // len(self.filler) + 1))[:missing] if missing else found
 
     def start(self, actor: _Actor) -> RunStart:
         thread_id, run_id = actor.parent or (None, None)
         return RunStart(
             agent=actor.agent, parent_thread_id=thread_id, parent_run_id=run_id, graph=_GRAPH, **self.common(actor.key)
-        )  # type: ignore[arg-type]
+        )
 
     def call(self, size: int) -> Call:
         """A call; of a few dozen distinct ones half of the time, so that runs repeat themselves and some loop."""
         self.ids += 1
         name = self.random.choice(_TOOLS)
         if size:
-            args: dict[str, object] = {"path": f"notes/{self.random.randrange(400)}.md", "content": self.text(size)}
+            args: dict[str, Any] = {"path": f"notes/{self.random.randrange(400)}.md", "content": self.text(size)}
             return Call(f"call_{self.ids:08}", "write_file", args)
         subject = str(self.random.randrange(6)) if self.random.random() < 0.5 else self.words(8)  # noqa: PLR2004
         return Call(f"call_{self.ids:08}", name, {"query": f"{name} {subject}", "limit": self.random.randrange(50)})
@@ -122,7 +140,7 @@ class _Maker:
         yield Batch(
             calls=calls, message_id=f"msg_{self.seq:08}", node="model", text=said, usage=usage, model="some-model-4",
             **self.common(actor.key),
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
         for call in calls:
             yield self.result(actor, call)
 
@@ -134,7 +152,7 @@ class _Maker:
             size=len(content), digest=hashlib.sha256(content.encode()).hexdigest()[:16],
             error_type="TimeoutError" if failed else None, duration_s=self.random.random(),
             **self.common(actor.key),
-        )  # type: ignore[arg-type]  # fmt: skip
+        )  # fmt: skip
 
 
 def events(count: int = EVENTS, size: int = 0, huge: int = 0, seed: int = 1) -> Iterator[Event]:
@@ -164,7 +182,7 @@ def events(count: int = EVENTS, size: int = 0, huge: int = 0, seed: int = 1) -> 
             actor, argument, huge = actors[0], huge, 0
         yield from maker.turn(actor, argument)
     for actor in actors:
-        yield RunEnd(status="completed", **maker.common(actor.key))  # type: ignore[arg-type]
+        yield RunEnd(status="completed", **maker.common(actor.key))
 
 
 def _argument(rng: random.Random, bytes_an_event: float) -> int:

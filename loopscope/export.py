@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from loopscope.engine.policy import Policy
+from loopscope.recording.inert import inert
 
 __all__ = ["FORMATS", "to_json", "to_python", "to_toml", "to_yaml"]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_ODD = re.compile(r"[^ -~]")
 
 
 def to_toml(policy: Policy, notes: Mapping[str, str] | None = None) -> str:
@@ -52,8 +54,23 @@ def _toml_value(value: object) -> str:
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
-    # TOML strings escape as JSON's do, but for DEL, which JSON leaves raw and TOML forbids.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return _visible(json.dumps(value, ensure_ascii=False))
+
+
+def _visible(text: str) -> str:
+    """Quoted text with what is not visible in it escaped, in the way that TOML and Python share."""
+    return _ODD.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """Half of a surrogate pair, which TOML has no form for, is U+FFFD."""
+    character = found[0]
+    if inert(character) == character:
+        return character
+    code = ord(character)
+    if code > 0xFFFF:  # noqa: PLR2004 - what four digits can say
+        return f"\\U{code:08x}"
+    return f"\\u{0xFFFD if 0xD800 <= code <= 0xDFFF else code:04x}"  # noqa: PLR2004 - the range of surrogates
 
 
 def to_yaml(policy: Policy) -> str:
@@ -70,7 +87,7 @@ def to_json(policy: Policy) -> str:
 
 def to_python(policy: Policy) -> str:
     """A program's lines that build the policy."""
-    entries = "".join(f"        {name!r}: {value!r},\n" for name, value in _plain(policy).items())
+    entries = "".join(f"        {name!r}: {_visible(repr(value))},\n" for name, value in _plain(policy).items())
     return f"from loopscope import Policy\n\npolicy = Policy.parse(\n    {{\n{entries}    }}\n)\n"
 
 
