@@ -8,7 +8,7 @@ many have piled up.
 
 from __future__ import annotations
 
-import uuid
+import os
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from loopscope.adapters.context import ABSENT, run_id_in, thread_id_in
 from loopscope.engine.events import ScopeKey
 from loopscope.recording.bus import bus
 
-__all__ = ["NO_THREAD", "Invocation", "LastTask", "Run", "Scope", "ScopeIds", "scope_at"]
+__all__ = ["NO_THREAD", "Invocation", "LastTask", "Run", "Scope", "ScopeIds", "is_open", "scope_at"]
 
 NO_THREAD = "default"
 """The thread of runs that name none."""
@@ -293,7 +293,8 @@ class ScopeIds(Generic[S]):
             return run
         if place.run_id is not ABSENT:
             return Run(place.run_id, place.thread_id)  # type: ignore[arg-type]  # text or None
-        return Run(uuid.uuid4().hex, place.thread_id, generated=True)
+        # Not from `uuid`, whose numbers a program may have made foreseeable: ours would put it off its count.
+        return Run(os.urandom(16).hex(), place.thread_id, generated=True)
 
     def _resumed(self, place: _Place, *, begins: bool) -> Run | None:
         if place.named_thread is None:
@@ -339,6 +340,13 @@ def scope_at(runtime: Any) -> Scope | None:
     place = _place(runtime)
     invocation = _invocations.get(id(place.anchor))
     return invocation.scopes.get(place.prefix) if invocation is not None else None
+
+
+def is_open(runtime: Any) -> bool:
+    """Whether the agent loop of this place has begun before and not ended. At the top level there need be no other."""
+    place = _place(runtime)
+    invocation = _invocations.get(id(place.anchor))
+    return not place.prefix or (invocation is not None and place.prefix in invocation.run.keys)
 
 
 def _place(runtime: Any) -> _Place:

@@ -48,23 +48,24 @@ class _Command(click.Command):
     """A command whose options end where the program begins: what follows SCRIPT or MODULE is the program's."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, with the mark after `-m MODULE` that SCRIPT needs not."""
-        for place, argument in enumerate(args):
-            if argument in {"-m", "--module"}:
-                return super().parse_args(ctx, [*args[: place + 2], "--", *args[place + 2 :]])
-            if argument == "--" or (not argument.startswith("-") and not self._is_value(ctx, args, place)):
+        """As click's, with a mark after `-m MODULE`; SCRIPT needs none, since it is the first that is no option."""
+        options = [each for each in self.params if isinstance(each, click.Option)]
+        valued = {name for option in options if not option.is_flag for name in option.opts}
+        rest = iter(range(len(args)))
+        for place in rest:
+            argument = args[place]
+            if argument.startswith("-m"):
+                end = place + 1 if argument != "-m" else place + 2
+                return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
+            if argument in valued:
+                next(rest, None)
+            elif argument == "--" or not argument.startswith("--"):
                 break
         return super().parse_args(ctx, args)
 
-    def _is_value(self, ctx: click.Context, args: list[str], place: int) -> bool:
-        """Whether this is the value of the option before it."""
-        before = args[place - 1] if place else ""
-        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and before in each.opts]
-        return any(not option.is_flag for option in options)
-
 
 @click.command(cls=_Command, context_settings={"allow_interspersed_args": False})
-@click.option("-m", "--module", metavar="MODULE", help="Run a module, as `python -m MODULE`.")
+@click.option("-m", "module", metavar="MODULE", help="Run a module, as `python -m MODULE`.")
 @click.option("--record", metavar="FILE", help="Record the runs; {pid} in FILE is the process.")
 @click.option("--wait", is_flag=True, help="Hold the first batch of tool calls until a viewer is there.")
 @click.option("--control", is_flag=True, help="Let viewers that ask for it pause, step, stop and set limits.")
@@ -86,9 +87,9 @@ def command(
     what they would do: nothing is warned or stopped by them. Whatever follows SCRIPT or MODULE is the program's own.
     """
     if module is None and not program:
-        raise UsageError("loopscope run: name a script, or a module after -m")
+        raise click.UsageError("Name a script, or a module after -m.", click.get_current_context())
     if module is None and program[0] != _STDIN and not Path(program[0]).exists():
-        raise UsageError(f"loopscope run: there is no {program[0]}")
+        raise UsageError(f"{program[0]}: there is no such script to run")
     asked = {"wait": wait, "control": control, "policy": _policy(policy, sets), "record": record and _checked(record)}
     return Program([*(("-m", module) if module is not None else ()), *program], _environment(asked))
 

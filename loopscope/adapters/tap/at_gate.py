@@ -6,9 +6,9 @@ is a coroutine function when it asks for it, so that is decided anew each time.
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
+from functools import partial
 from inspect import CO_COROUTINE
 from types import MethodType
 from typing import Any
@@ -23,7 +23,7 @@ from loopscope.recording.gate import JUDGE, Arrival, Gate, Ruling, gatehouse
 __all__ = ["EitherWay", "admitted", "asked"]
 
 _EVERY = 0.25
-"""Seconds between two heartbeats of a node whose time is limited."""
+"""Seconds between two looks at whether the node still runs, and between two heartbeats of one whose time is limited."""
 
 
 class EitherWay:
@@ -51,28 +51,43 @@ def admitted(observer: Observer, node: NodeRun, message: BaseMessage) -> Ruling:
     """What the gate says of a message, after as long as it takes, on this thread."""
     gate = gatehouse.gate
     arrival = _arrival(gate, observer, node, message)
-    return JUDGE if gate is None or arrival is None else gate.admit(arrival)
+    if gate is None or arrival is None:
+        return JUDGE
+    try:
+        return gate.admit(arrival)
+    except _OverError:
+        return JUDGE
 
 
 async def asked(observer: Observer, node: NodeRun, message: BaseMessage) -> Ruling:
-    """As `admitted`, in this task alone. It is cancelled with its node, from whose cancelling LangChain shields it."""
+    """As `admitted`, in this task alone."""
     gate = gatehouse.gate
     arrival = _arrival(gate, observer, node, message)
     if gate is None or arrival is None:
         return JUDGE
-    task = asyncio.current_task()
-    node.holds.add(task)
     try:
         return await gate.aadmit(arrival)
-    finally:
-        node.holds.discard(task)
+    except _OverError:
+        return JUDGE
 
 
 def _arrival(gate: Gate | None, observer: Observer, node: NodeRun, message: BaseMessage) -> Arrival | None:
     if gate is None or not gate.armed or not isinstance(message, AIMessage):
         return None
     arrival = observer.arrival(node, message)
-    return arrival if arrival is None else arrival._replace(heartbeat=_heartbeat(), every=_EVERY)
+    return arrival if arrival is None else arrival._replace(heartbeat=partial(_beat, node, _heartbeat()), every=_EVERY)
+
+
+class _OverError(BaseException):
+    """Ends the waiting, from within a heartbeat, where all that is an Exception is ignored."""
+
+
+def _beat(node: NodeRun, heartbeat: Callable[[], object] | None) -> None:
+    """Keep the node alive; but a cancelled one is over, although LangChain shields its callbacks from that."""
+    if node.failed:
+        raise _OverError
+    if heartbeat is not None:
+        heartbeat()
 
 
 def _heartbeat() -> Callable[[], object] | None:

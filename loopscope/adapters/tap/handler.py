@@ -10,18 +10,17 @@ import sys
 import time
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables.config import var_child_runnable_config
-from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent, GraphResumeEvent
 
 from loopscope.adapters.tap.at_gate import EitherWay, admitted, asked
 from loopscope.adapters.tap.observer import Observer
-from loopscope.adapters.tap.reach import NEAREST, running_graph, runtime_of, told_runtime
+from loopscope.adapters.tap.reach import NEAREST, place_of, running_graph, told_place
 from loopscope.adapters.tap.runs import Bounded, GraphRun, NodeRun, Run, ToolRun
 from loopscope.adapters.tap.watcher import Watcher
 from loopscope.engine.identity import Identity
@@ -40,7 +39,7 @@ _STEP, _NODE_ITSELF = "seq:step:", "seq:step:1"
 _log = logging.getLogger("loopscope")
 
 
-class Tap(GraphCallbackHandler):
+class Tap(BaseCallbackHandler):
     """A callback handler that observes every graph which it is given to. Made by `tap`; safe from any thread."""
 
     run_inline = True
@@ -65,11 +64,6 @@ class Tap(GraphCallbackHandler):
     @property
     def ignore_retriever(self) -> bool:
         """Retrievers are no tools of a model."""
-        return True
-
-    @property
-    def ignore_agent(self) -> bool:
-        """Agents older than LangGraph."""
         return True
 
     @property
@@ -111,7 +105,10 @@ class Tap(GraphCallbackHandler):
             else:
                 graph = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
             if graph is not None:
-                self._runs.keep(run_id.int, GraphRun(node, graph))
+                self._runs.keep(run_id.int, GraphRun(node, graph, inputs))
+                if node is not None:
+                    # Whoever tells of the inner graph names the outer one as its parent.
+                    self._observer.show(node.graph.root)
             elif node is not None and told.get(_NAMESPACE, node.namespace) == node.namespace:
                 self._runs[run_id.int] = node
             elif parent_run_id is not None and _NAMESPACE in told:
@@ -150,7 +147,7 @@ class Tap(GraphCallbackHandler):
             if node is not None:
                 self._runs[run_id.int] = node
                 if self._watcher.watched:
-                    self._observer.asking(node)
+                    self._observer.show(node.graph)
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -183,7 +180,7 @@ class Tap(GraphCallbackHandler):
         try:
             run = self._runs.pop(run_id.int, None)
             if type(run) is ToolRun and (self._watcher.watched or run.node.failures):
-                self._observer.tool_ended(run, output, time.monotonic() - run.began)
+                self._observer.tool_ended(run, output, round(time.monotonic() - run.began, 6))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -192,21 +189,9 @@ class Tap(GraphCallbackHandler):
         try:
             run = self._runs.pop(run_id.int, None)
             if type(run) is ToolRun:
-                self._observer.tool_failed(run, error, time.monotonic() - run.began)
+                self._observer.tool_failed(run, error, round(time.monotonic() - run.began, 6))
         except Exception as failure:  # noqa: BLE001 - see the module
             self._failed(failure)
-
-    def on_interrupt(self, event: GraphInterruptEvent) -> None:
-        """The invocation pauses, to be resumed by another one."""
-        run = self._runs.get(event.run_id.int) if event.run_id is not None else None
-        if type(run) is GraphRun:
-            run.paused = True
-
-    def on_resume(self, event: GraphResumeEvent) -> None:
-        """A graph goes on where it was left."""
-        run = self._runs.get(event.run_id.int) if event.run_id is not None else None
-        if type(run) is GraphRun:
-            run.resumed = True
 
     def _llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         try:
@@ -255,9 +240,9 @@ class Tap(GraphCallbackHandler):
             self._failed(error)
         self._chain_end(outputs, run_id=run_id)
 
-    # Which of the two is called depends on whether a batch may be held at that moment.
-    on_llm_end = EitherWay(_llm_end, _allm_end)
-    on_chain_end = EitherWay(_chain_end, _achain_end)
+    if not TYPE_CHECKING:  # they are methods, as the base class has them
+        on_llm_end = EitherWay(_llm_end, _allm_end)
+        on_chain_end = EitherWay(_chain_end, _achain_end)
 
     def _node(self, parent: Run | None) -> NodeRun | None:
         """The node that a run with this parent is in; where its callbacks are its own, the code's context tells it."""
@@ -268,9 +253,10 @@ class Tap(GraphCallbackHandler):
     def _node_begins(self, node: NodeRun, told: dict[str, Any]) -> None:
         """The first node of a graph, or one that may have been executed before."""
         graph = node.graph
-        if graph.runtime is None:
+        if graph.place is None:
             frame = sys._getframe(NEAREST)  # noqa: SLF001 - see there
-            graph.runtime = runtime_of(frame, node.namespace) or told_runtime(graph.root, told)
+            graph.place = place_of(frame, node.namespace) or told_place(graph.root, told, graph.root.inputs)
+            graph.inputs = None
         self._observer.begin(node)
 
     def _unseen_begins(
@@ -280,7 +266,7 @@ class Tap(GraphCallbackHandler):
         if node is not None and node.run_id == parent_run_id:
             graph = node.graph
         else:
-            graph = GraphRun(node, None)
+            graph = GraphRun(node, None, None)
             self._runs.keep(parent_run_id, graph)
         begun = NodeRun(run_id, graph, told.get("langgraph_node"), told.get(_NAMESPACE), inputs)
         self._runs[run_id] = begun

@@ -6,7 +6,6 @@ runs; what a node returns is told when the node ends, unless it is known by then
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Iterable
 from functools import partial
@@ -19,6 +18,7 @@ from loopscope.adapters.facts import calls_of, error_type_of, model_of, text_of,
 from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.publisher import Ending
 from loopscope.adapters.tap.output import Told, messages_in, not_in, result_in
+from loopscope.adapters.tap.reach import stands_before_a_node
 from loopscope.adapters.tap.runs import Asked, Bounded, Earlier, Failure, GraphRun, NodeRun, ToolRun
 from loopscope.adapters.tap.watcher import Watched, Watcher
 from loopscope.engine.events import Call, Graph
@@ -66,9 +66,9 @@ class Observer:
             return self._yield(graph) if taken else loop
         return loop
 
-    def asking(self, node: NodeRun) -> None:
-        """A model is asked: the run is shown from here on, also while the model takes its time."""
-        if self.watcher.watched and (loop := self.loop_of(node.graph)) is not None:
+    def show(self, graph: GraphRun) -> None:
+        """Let whoever watches know of this run, before there is a message: a model may take its time."""
+        if self.watcher.watched and (loop := self.loop_of(graph)) is not None:
             self.watcher.show(loop)
 
     def arrival(self, node: NodeRun, message: AIMessage) -> Arrival | None:
@@ -157,14 +157,12 @@ class Observer:
 
     def node_failed(self, node: NodeRun, error: BaseException) -> None:
         """A node raised. It may be executed again, after an interrupt or as a retry."""
-        for hold in list(node.holds):
-            with contextlib.suppress(RuntimeError):  # its event loop is closed
-                if hold is not None:
-                    hold.get_loop().call_soon_threadsafe(hold.cancel)
+        node.failed = True
         asked = [_asked(message) for message in node.answers if message.tool_calls]
         if not isinstance(error, ParentCommand) and (asked or node.results):
             self.earlier.keep(node.task_id, Earlier(asked, node.results))
         if isinstance(error, GraphInterrupt):
+            node.graph.paused = True
             node.failures.clear()
         self.tell_failures(node)
         node.graph.nodes.discard(node)
@@ -174,27 +172,32 @@ class Observer:
         if graph.outer is not None:
             for message in messages_in(output):
                 _keep(graph.root, message)
+        graph.paused = graph.paused or (graph.place is not None and stands_before_a_node(graph.place.loop))
         self._end(graph, "completed", None)
 
     def graph_failed(self, graph: GraphRun, error: BaseException) -> None:
         """A run of a graph raised."""
-        if isinstance(error, GraphInterrupt):
-            graph.paused = True
+        graph.paused = isinstance(error, GraphInterrupt)
         self._end(graph, *_ending(error, graph.root.drained_by))
 
     def _enter(self, graph: GraphRun) -> Watched | None:
-        if graph.runtime is None or _is_guarded(graph.graph):
+        place = graph.place
+        if place is None or _is_guarded(graph.graph):
             graph.silent = True
             return None
-        loop = self.watcher.enter(graph.runtime, partial(self._shape, graph), resumed=graph.resumed)
+        loop = self.watcher.enter(place.runtime, partial(self._shape, graph), resumed=place.resuming)
         graph.loop, graph.silent = loop, loop is None
         return loop
 
     def _yield(self, graph: GraphRun) -> Watched | None:
         """Somebody else has begun to tell the events of this loop."""
         graph.loop, graph.silent = None, True
-        self.watcher.ids.leave(graph.runtime.control)
-        return graph.loop
+        self._leave(graph)
+        return None
+
+    def _leave(self, graph: GraphRun) -> None:
+        if graph.place is not None:
+            self.watcher.ids.leave(graph.place.runtime.control)
 
     def _shape(self, graph: GraphRun) -> tuple[str | None, Graph | None]:
         # Only here, since it imports what may be in the midst of being imported when the tap is put in.
@@ -209,11 +212,12 @@ class Observer:
         for node in list(graph.nodes):
             node.inputs = None
         graph.nodes.clear()
-        loop, graph.silent = self.loop_of(graph) if graph.loop is not None else None, True
+        loop = self.loop_of(graph) if graph.loop is not None else None
+        graph.loop, graph.silent = None, True
         if loop is not None and not graph.paused:
             self.watcher.finish(loop, status, reason)
-        elif loop is None and graph.outer is None and graph.runtime is not None:
-            self.watcher.ids.leave(graph.runtime.control)
+        elif loop is None and graph.outer is None:
+            self._leave(graph)
 
     def _is_again(self, node: NodeRun, message: AIMessage) -> bool:
         """Whether an earlier execution of this node asked for the very same, so that it is neither told nor counted."""
@@ -221,8 +225,9 @@ class Observer:
         if earlier.calls != asked.calls:
             node.again.clear()
             return False
+        aliases = node.graph.root.aliases
         for new, old in zip(asked.ids, earlier.ids, strict=True):
-            node.graph.root.aliases.keep(new, old)
+            aliases.keep(new, aliases.get(old, old))
         return True
 
     def tell_failures(self, node: NodeRun) -> None:
@@ -246,7 +251,8 @@ class Observer:
     @staticmethod
     def _drain(root: GraphRun, by: str | None) -> None:
         root.drained_by = by or "an operator"
-        root.runtime.control.request_drain(f"stopped by {root.drained_by}")
+        assert root.place is not None  # noqa: S101 - a node of it runs
+        root.place.runtime.control.request_drain(f"stopped by {root.drained_by}")
 
 
 def _said(node: str | None, message: AIMessage) -> Said:

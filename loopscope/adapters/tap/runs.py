@@ -6,13 +6,13 @@ what is done with them, and bounded: a run whose end is never told must not stay
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from langchain_core.messages import AIMessage
 from msgspec import Struct
 
+from loopscope.adapters.tap.reach import Place
 from loopscope.adapters.tap.watcher import Watched
 
 __all__ = ["Asked", "Bounded", "Earlier", "Failure", "GraphRun", "NodeRun", "ToolRun"]
@@ -48,23 +48,23 @@ class GraphRun:
     """One run of a graph: the whole invocation, or that of a graph within a node."""
 
     __slots__ = (
-        "aliases", "drained_by", "graph", "known", "loop", "nodes", "outer", "paused", "resumed", "root", "runtime",
+        "aliases", "drained_by", "graph", "inputs", "known", "loop", "nodes", "outer", "paused", "place", "root",
         "silent",
     )  # fmt: skip
 
-    def __init__(self, outer: NodeRun | None, graph: Any) -> None:
+    def __init__(self, outer: NodeRun | None, graph: Any, inputs: object) -> None:
         self.outer = outer
         self.root: GraphRun = self if outer is None else outer.graph.root
         """The outermost graph that is observed."""
         self.graph = graph
         """The graph itself; None where it could not be reached."""
-        self.runtime: Any = None
-        """Of its first node."""
+        self.inputs = inputs
+        self.place: Place | None = None
+        """As its first node has it."""
         self.loop: Watched | None = None
         """The agent loop that its batches belong to, once there is one."""
         self.silent = False
         """Nothing is told of it: somebody else does, a middleware or another tap, or it is over."""
-        self.resumed = False
         self.paused = False
         """It was interrupted, to be resumed by a later invocation."""
         self.nodes: set[NodeRun] = set()
@@ -96,8 +96,8 @@ class NodeRun(Struct, eq=False):
     """Call ids whose results were told."""
     failures: dict[str | None, Failure] = {}
     """Calls whose tool raised, until it is known what the model gets to see of that."""
-    holds: set[asyncio.Task[Any] | None] = set()
-    """Callbacks that wait at the gate."""
+    failed: bool = False
+    """It raised, or was cancelled: nothing in it need be waited for any more."""
 
     @property
     def task_id(self) -> str:

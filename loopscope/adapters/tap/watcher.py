@@ -12,7 +12,7 @@ from typing import Any
 from loopscope.adapters.guard import Guard
 from loopscope.adapters.loops import Loop, Outcome
 from loopscope.adapters.publisher import Ending
-from loopscope.adapters.scope_id import Invocation, scope_at
+from loopscope.adapters.scope_id import Invocation, ScopeIds, is_open, scope_at
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph, ScopeKey
@@ -24,6 +24,8 @@ from loopscope.recording.writer import Recorder
 
 __all__ = ["Shape", "Watched", "Watcher"]
 
+_INVOCATIONS = 1_000
+"""Invocations that may be going on at once."""
 _AT_ONCE = 32
 """Batches that nobody watches, and that are accounted together."""
 
@@ -61,6 +63,8 @@ class Watcher(Guard):
     def __init__(self, policy: Policy, recorder: Recorder | None, redactor: Redactor) -> None:
         self._unaccounted: list[tuple[ScopeKey, tuple[Call, ...]]] = []
         super().__init__(policy, recorder, redactor, _no_shape, "tap")
+        # Callbacks tell of every end, so that invocations pile up only where interrupts are never resumed.
+        self.ids = ScopeIds(max(_INVOCATIONS, 2 * policy.max_tracked_threads), self._make, self._lost)
 
     @property
     def detector(self) -> LoopDetector:
@@ -84,13 +88,14 @@ class Watcher(Guard):
         Args:
             runtime: of one of its nodes.
             shape: asked when the loop is first told of.
-            resumed: it goes on where it was interrupted.
+            resumed: the invocation goes on where an earlier one was interrupted.
         """
         with bus.lock:
             there = scope_at(runtime)
             if isinstance(there, Loop) and there.guard is not self:
                 return None
-            loop = self.ids.find(runtime) if resumed else self.ids.begin(runtime)
+            # A graph within a node may begin anew in an invocation that does not.
+            loop = self.ids.find(runtime) if resumed and is_open(runtime) else self.ids.begin(runtime)
         if not isinstance(loop, Watched):
             return None
         loop.shape = shape
@@ -132,7 +137,7 @@ class Watcher(Guard):
 
     def finish(self, loop: Loop, status: Ending, reason: str | None = None) -> None:
         """An agent loop is over."""
-        shown = None if reason is None else self._redactor.text(reason[:300])
+        shown = None if reason is None else self._redactor.text(reason.partition("\n")[0][:300])
         with bus.lock:
             if loop.announced:
                 self._publisher.end(loop, status, shown)
