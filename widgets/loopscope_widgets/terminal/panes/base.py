@@ -8,7 +8,7 @@ passes through markup.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias, cast
+from typing import ClassVar, NamedTuple, TypeAlias, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -17,6 +17,7 @@ from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -114,6 +115,12 @@ class LineView(Widget):
         return link_at(lines[offset.y], offset.x) if offset is not None and offset.y < len(lines) else 0
 
 
+class _WholeCells(ScrollBarRender):
+    """A scroll bar without characters that stand for parts of a cell."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+
+
 class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     """A pane of lines that scrolls, takes the focus, and leads to the batches that its lines refer to.
 
@@ -141,6 +148,11 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self._links: list[_Link] = []
         self._made_for: Size | None = None
         self._back: Style | None = None
+
+    def on_mount(self) -> None:
+        """In ASCII the scroll bar is too."""
+        if self.app.has_class(ASCII):
+            self.vertical_scrollbar.renderer = _WholeCells  # type: ignore[misc] - Textual looks it up on the instance
 
     def show(self) -> None:
         """Draw anew: what is shown, or the size, has changed. Nothing is chosen then."""
