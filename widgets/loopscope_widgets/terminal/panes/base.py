@@ -152,7 +152,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     def on_mount(self) -> None:
         """In ASCII the scroll bar is too."""
         if self.app.has_class(ASCII):
-            self.vertical_scrollbar.renderer = _WholeCells  # type: ignore[misc] - Textual looks it up on the instance
+            self.vertical_scrollbar.renderer = _WholeCells  # type: ignore[misc]
 
     def show(self) -> None:
         """Draw anew: what is shown, or the size, has changed. Nothing is chosen then."""
