@@ -33,9 +33,7 @@ _VERBS = {
 @click.argument("settings", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option("--thread", metavar="ID", help="With --run: act on this one scope, not on all of the process.")
 @click.option("--run", "run_id", metavar="ID", help="See --thread.")
-@click.option(
-    "--engine", type=int, metavar="N", help="Of several middlewares, set the policy of this one."
-)
+@click.option("--engine", type=int, metavar="N", help="Of several middlewares, set the policy of this one.")
 def command(
     target: str, action: str, settings: tuple[str, ...], thread: str | None, run_id: str | None, engine: int | None
 ) -> None:

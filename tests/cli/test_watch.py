@@ -71,9 +71,7 @@ def test_events_until_the_end(listening: Callable[..., Link]) -> None:
     assert rest[-1] == {"kind": "connection", "state": "ended", "reason": "the process has ended its link"}
 
 
-def test_what_is_recorded_replays_the_same(
-    listening: Callable[..., Link], cli: Cli, tmp_path: Path
-) -> None:
+def test_what_is_recorded_replays_the_same(listening: Callable[..., Link], cli: Cli, tmp_path: Path) -> None:
     """--record beside --json; the recording has the policy, and what was decided is decided again."""
     link = listening()
     agent = Agent(DEFAULT.with_(warn_threshold=2, hard_limit=4))
