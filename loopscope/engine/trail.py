@@ -67,13 +67,15 @@ class Brought(Struct):
 class Trail:
     """The newest batches of a scope and the results it knows."""
 
-    __slots__ = ("_last_new", "_last_of", "_seen", "batches", "keep", "open")
+    __slots__ = ("_last_new", "_last_of", "_seen", "batches", "keep", "open", "repeated")
 
     def __init__(self, keep: int) -> None:
         self.keep = keep
         """Batches that are remembered."""
         self.batches: OrderedDict[int, Brought] = OrderedDict()
         self.open = OpenCalls()
+        self.repeated = 0
+        """Results that were not new, ever: no window holds more of them, which spares counting in runs that move."""
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._last_of: OrderedDict[str, int] = OrderedDict()
         self._last_new = 0
@@ -105,6 +107,8 @@ class Trail:
             self._seen.popitem(last=False)
         if new:
             self._note_new(n)
+        else:
+            self.repeated += 1
         brought.fresh[call] = new
         brought.outcomes[call] = outcome
         return brought
@@ -112,6 +116,8 @@ class Trail:
     def _note_new(self, n: int) -> None:
         """A batch brought something new, which batches that were asked for before it came could not know."""
         self._last_new = max(self._last_new, n)
+        if n == next(reversed(self.batches)):
+            return
         for later in takewhile(lambda brought: brought.n > n, reversed(self.batches.values())):
             later.moved = later.moved or later.previous < n
 
@@ -134,6 +140,7 @@ class Trail:
             "seen": list(self._seen),
             "last_of": list(self._last_of.items()),
             "last_new": self._last_new,
+            "repeated": self.repeated,
         }
 
     @classmethod
@@ -147,6 +154,7 @@ class Trail:
         trail._seen.update(((tool, digest), None) for tool, digest in data["seen"])
         trail._last_of.update((digest, n) for digest, n in data["last_of"])
         trail._last_new = data["last_new"]
+        trail.repeated = data["repeated"]
         return trail
 
 

@@ -14,6 +14,7 @@ from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import DecisionMade, Event, Gap, RunEnd, ScopeKey, Warned
 from loopscope.engine.nearest import worst
 from loopscope.engine.policy import BOUNDED, Policy
+from loopscope.engine.rules.cycle import laps
 from loopscope.engine.sections import Budget, Cycle, Pair, RepeatInBatch
 from loopscope.engine.snapshot import Snapshot
 from loopscope.engine.trail import normalised_error
@@ -182,6 +183,18 @@ def test_the_two_readings_warn_each_for_itself() -> None:
     """Where both find a cycle, that by hash is told first, that by names at the next batch."""
     both = cycling(hash=Pair(2), names=Pair(2))
     assert play(both, ["a", "b"] * 4) == ["pass"] * 3 + ["warn cycle 2/2"] * 2 + ["pass"] * 3
+
+
+def test_another_policy_counts_on_in_the_same_history() -> None:
+    """Longer and shorter periods than before are found in what is remembered, as far as it reaches back."""
+    tape = Tape(cycling(max_period=2, hash=Pair(None, 3)))
+    assert [tape.turn(text) for text in ["c", *["a", "b"] * 2]] == ["pass"] * 5
+    tape.detector.adopt(cycling(max_period=4, hash=Pair(None, 3)))
+    assert [tape.turn(text) for text in "ab"] == ["pass", "hard_stop cycle 3/3"]
+    assert [tape.turn(text) for text in "cabcabcab"][-4:] == ["pass", *["hard_stop cycle 3/3"] * 3]
+    tape.detector.adopt(cycling(max_period=2, hash=Pair(None, 2)))
+    assert [tape.turn(text) for text in "ab"] == ["pass", "hard_stop cycle 2/2"]
+    assert laps("ababab", 0) == laps("a", 6) == laps("aaaa", 3) == (0, 0)
 
 
 def test_a_reading_that_stops_hides_one_that_warns() -> None:

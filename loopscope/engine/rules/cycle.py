@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from loopscope.engine.policy import Policy
@@ -24,9 +24,12 @@ HASH, NAMES = "hash", "names"
 class _State:
     """The newest batches in both readings, newest first, and which reading has warned in this stretch."""
 
-    __slots__ = ("hashes", "marked", "names", "numbers")
+    __slots__ = ("hash_echo", "hashes", "marked", "name_echo", "names", "numbers")
 
     def __init__(self) -> None:
+        self.hash_echo: list[int] = []
+        """At position p - 1: how many of the newest batches in a row equal the one p before them."""
+        self.name_echo: list[int] = []
         self.hashes: deque[Hashable] = deque()
         self.names: deque[Hashable] = deque()
         self.numbers: deque[int] = deque()
@@ -50,8 +53,9 @@ class CycleRule:
         return _State()
 
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
-        state.hashes.appendleft(facts.hash)
-        state.names.appendleft(tuple(sorted(facts.names)))
+        names = facts.names
+        self._append(state.hashes, state.hash_echo, facts.hash)
+        self._append(state.names, state.name_echo, names if len(names) == 1 else tuple(sorted(names)))
         state.numbers.appendleft(facts.n)
         while len(state.hashes) > self._keep:
             state.hashes.pop()
@@ -61,8 +65,16 @@ class CycleRule:
         stops = [finding for finding in found if finding is not None and finding.action == "hard_stop"]
         return next(iter(stops), None) or next((finding for finding in found if finding is not None), None)
 
+    def _append(self, items: deque[Hashable], echo: list[int], item: Hashable) -> None:
+        """Count on instead of comparing the history anew, which is done only where the policy is another."""
+        if len(echo) != self._max_period:
+            echo[:] = [_echo(items, period) for period in range(1, self._max_period + 1)]
+        known = [count + 1 if before == item else 0 for count, before in zip(echo, items, strict=False)]
+        echo[: len(known)] = known
+        items.appendleft(item)
+
     def _reading(self, state: _State, name: str, pair: Pair, trail: Trail | None) -> Finding | None:
-        count, period = laps(state.hashes if name == HASH else state.names, self._max_period)
+        count, period = _most(state.hash_echo if name == HASH else state.name_echo, len(state.hashes))
         limit = pair.warn if pair.warn is not None else pair.hard_limit
         if limit is None or count < limit:
             state.marked.discard(name)
@@ -100,14 +112,27 @@ class CycleRule:
         return state
 
 
+def _echo(newest_first: Sequence[Hashable] | deque[Hashable], period: int) -> int:
+    """How many of the newest items in a row equal the one so many before them."""
+    older = islice(newest_first, period, None)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(newest_first, older, strict=False)))
+
+
+def _most(echo: Sequence[int], length: int) -> tuple[int, int]:
+    """As `laps`, from the echoes of a history of this length."""
+    if not any(echo):
+        return (1, 2) if min(length, len(echo)) > 1 else (0, 0)
+    best, best_period = 0, 0
+    if echo[0] >= len(echo) - 1:
+        return best, best_period
+    for period in range(2, min(len(echo), length) + 1):
+        count = min(echo[period - 1] + period, length) // period
+        # Where all of the block's neighbours are equal it has one member: repetition, not a cycle.
+        if count > best and echo[0] < period - 1:
+            best, best_period = count, period
+    return best, best_period
+
+
 def laps(newest_first: Sequence[Hashable] | deque[Hashable], max_period: int) -> tuple[int, int]:
     """The most whole laps of a block of 2 to `max_period` with two distinct members, and the block's length."""
-    items = list(newest_first)
-    best, best_period = 0, 0
-    for period in range(2, min(max_period, len(items)) + 1):
-        if len(set(items[:period])) < 2:  # noqa: PLR2004 - one member is repetition, not a cycle
-            continue
-        same = next((i for i in range(period, len(items)) if items[i] != items[i - period]), len(items))
-        if same // period > best:
-            best, best_period = same // period, period
-    return best, best_period
+    return _most([_echo(newest_first, period) for period in range(1, max_period + 1)], len(newest_first))

@@ -73,9 +73,10 @@ class ToolFrequency:
     def _idle(self, state: Window, facts: Facts, name: str, hard_limit: int) -> bool:
         """Whether as many calls of the tool as the limit asks for, this one counted, brought nothing new."""
         trail = facts.trail
+        if trail is None or trail.repeated + 1 < hard_limit:
+            return False
         newest = zip(reversed(state.items), reversed(state.places), strict=False)
-        idle = sum(item == name and trail is not None and trail.not_new(*place) for item, place in newest)
-        return idle + 1 >= hard_limit
+        return sum(item == name and trail.not_new(*place) for item, place in newest) + 1 >= hard_limit
 
     def mark(self, state: Window, finding: Finding) -> None:
         """Marked only while the count is still at its warning: later calls of the batch may have pushed it out."""

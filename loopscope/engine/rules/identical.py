@@ -51,8 +51,10 @@ class IdenticalCallSet:
 
     def _idle(self, state: Window, facts: Facts) -> bool:
         """Whether as many occurrences as the limit asks for, this one counted, brought nothing new."""
-        known = facts.trail.batches.values() if facts.trail is not None else ()
-        newest = islice(reversed(known), len(state.items))
+        trail = facts.trail
+        if trail is None or trail.repeated + 1 < self._hard:
+            return False
+        newest = islice(reversed(trail.batches.values()), len(state.items))
         stale = sum(brought.stale for brought in newest if brought.hash == facts.hash)
         return stale + 1 >= self._hard
 
