@@ -161,7 +161,8 @@ def test_hooks_can_be_called_without_a_graph(kind: str) -> None:
 
     def made(context: dict[str, Any]) -> Any:
         if kind == "runtime":
-            return Runtime[Any](context=context)
+            runtime: Runtime[Any] = Runtime(context=context)
+            return runtime
         if kind == "namespace":
             return SimpleNamespace(context=context)
         mock = MagicMock()
