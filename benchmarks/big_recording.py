@@ -39,23 +39,23 @@ HUGE = 50_000_000
 """Characters of the one argument that is larger than any screen, pipe or patience."""
 
 _WORDS = (
-        "agent",
-        "batch",
-        "cache",
-        "delta",
-        "error",
-        "fetch",
-        "graph",
-        "index",
-        "join",
-        "kernel",
-        "limit",
-        "merge",
-        "node",
-        "order",
-        "parse",
-        "query",
-    )
+    "agent",
+    "batch",
+    "cache",
+    "delta",
+    "error",
+    "fetch",
+    "graph",
+    "index",
+    "join",
+    "kernel",
+    "limit",
+    "merge",
+    "node",
+    "order",
+    "parse",
+    "query",
+)
 _TOOLS = ("bash", "read_file", "web_search", "write_file", "run_sql", "open_page", "list_files", "task")
 _GRAPH = Graph(
     nodes=tuple(GraphNode(name, name) for name in ("__start__", "model", "tools", "__end__")),
