@@ -236,12 +236,12 @@ class Picker(Screen[None]):
 
     def action_type(self) -> None:
         """Type a path."""
-        self.query_one(Input).focus()
+        self.set_focus(self.query_one(Input))
 
     def action_leave(self) -> None:
         """Back to the list, else to where one came from."""
         if self.focused is not self.rows:
-            self.rows.focus()
+            self.set_focus(self.rows)
         elif len(self.app.screen_stack) > 1:
             self.app.pop_screen()
         else:
