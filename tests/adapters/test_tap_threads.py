@@ -116,14 +116,25 @@ def test_nothing_of_a_run_stays_behind(events: list[Event]) -> None:
 
 
 def test_runs_whose_end_is_never_told_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler may be taken out of a run in the midst of it."""
-    monkeypatch.setattr(handlers, "_RUNS", 10)
+    """Whether those of a node, when its graph is over, or those of graphs, when there are too many."""
+    monkeypatch.setattr(handlers, "_MANY", 10)
     handler = tap()
     graph = by_hand([AIMessage("x")] * 1_000)
-    monkeypatch.setattr(handler, "on_chain_end", lambda *_, **__: None)
+    ended = handler.on_chain_end
+
+    def of_graphs_alone(outputs: Any, *, run_id: Any, parent_run_id: Any = None, **more: Any) -> None:
+        if parent_run_id is None:
+            ended(outputs, run_id=run_id, **more)
+
+    monkeypatch.setattr(handler, "on_chain_end", of_graphs_alone)
     for _ in range(100):
         graph.invoke(ask(), {"callbacks": [handler]})
-    assert len(handler._runs) <= 20
+    assert len(handler._runs) <= 10
+    monkeypatch.setattr(handler, "on_chain_end", lambda *_, **__: None)
+    handler._runs.limit = 50
+    for _ in range(100):
+        graph.invoke(ask(), {"callbacks": [handler]})
+    assert len(handler._runs) <= 60
 
 
 def test_a_bounded_dict_is_safe_from_many_threads() -> None:

@@ -41,7 +41,9 @@ class EitherWay:
     def __get__(self, handler: object, owner: type | None = None) -> Any:
         """The one that fits, bound to the handler."""
         gate = gatehouse.gate
-        if gate is None or not gate.armed or handler is None:
+        if handler is None:
+            return self
+        if gate is None or not gate.armed:
             return MethodType(self._plain, handler)
         asks = sys._getframe(1).f_code  # noqa: SLF001 - LangChain does not say whether it will await
         return MethodType(self._awaited if asks.co_flags & CO_COROUTINE else self._plain, handler)

@@ -15,25 +15,27 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
+from langchain_core.outputs import LLMResult
 from langchain_core.runnables.config import var_child_runnable_config
 
 from loopscope.adapters.tap.at_gate import EitherWay, admitted, asked
 from loopscope.adapters.tap.observer import Observer
 from loopscope.adapters.tap.reach import NEAREST, place_of, running_graph, told_place
-from loopscope.adapters.tap.runs import Bounded, GraphRun, NodeRun, Run, ToolRun
+from loopscope.adapters.tap.runs import NAMESPACE, Bounded, GraphRun, NodeRun, Run, ToolRun
 from loopscope.adapters.tap.watcher import Watcher
 from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.recording.bus import bus
 from loopscope.recording.gate import JUDGE, gatehouse
 from loopscope.recording.redaction import Redactor
 from loopscope.recording.writer import recorder_for
 
 __all__ = ["Tap", "tap"]
 
+_MANY = 1_000
+"""Runs at once from which on it is looked for such as are over."""
 _RUNS = 20_000
 """Runs that are remembered at once; beyond that the oldest ones are taken for runs whose end was never told."""
-_NAMESPACE = "langgraph_checkpoint_ns"
 _STEP, _NODE_ITSELF = "seq:step:", "seq:step:1"
 """How runs within a node are tagged: what comes behind the node's own function writes its output and picks edges."""
 _log = logging.getLogger("loopscope")
@@ -92,11 +94,12 @@ class Tap(BaseCallbackHandler):
             around = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
             told = metadata or {}
             if type(around) is GraphRun:
-                begun = NodeRun(run_id.int, around, told.get("langgraph_node"), told.get(_NAMESPACE), inputs)
-                self._runs[begun.run_id] = begun
-                around.nodes.add(begun)
+                begun = self._runs[run_id.int] = NodeRun(run_id.int, around, told, inputs)
+                if gatehouse.gate is not None and type(self) is Tap:
+                    # Not before, since being able to wait has its price.
+                    self.__class__ = _TapAtGate
                 if around.loop is None or self._observer.earlier:
-                    self._node_begins(begun, told)
+                    self._node_begins(begun)
                 return
             node = around if type(around) is NodeRun else _node_of(around)
             if node is not None and tags and tags[0].startswith(_STEP) and tags[0] != _NODE_ITSELF:
@@ -109,9 +112,9 @@ class Tap(BaseCallbackHandler):
                 if node is not None:
                     # Whoever tells of the inner graph names the outer one as its parent.
                     self._observer.show(node.graph.root)
-            elif node is not None and told.get(_NAMESPACE, node.namespace) == node.namespace:
+            elif node is not None and told.get(NAMESPACE) in (None, node.namespace):
                 self._runs[run_id.int] = node
-            elif parent_run_id is not None and _NAMESPACE in told:
+            elif parent_run_id is not None and NAMESPACE in told:
                 self._unseen_begins(node, run_id.int, parent_run_id.int, told, inputs)
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
@@ -122,6 +125,7 @@ class Tap(BaseCallbackHandler):
             run = self._runs.pop(run_id.int, None)
             if type(run) is GraphRun:
                 self._observer.graph_failed(run, error)
+                self._tidy_up()
             elif type(run) is NodeRun and run.run_id == run_id.int:
                 update = getattr(error, "args", ())[:1] if type(error).__name__ == "ParentCommand" else ()
                 for message in self._observer.fresh(run, list(update)):
@@ -146,7 +150,7 @@ class Tap(BaseCallbackHandler):
                 node = self._node(node)
             if node is not None:
                 self._runs[run_id.int] = node
-                if self._watcher.watched:
+                if self._watcher.full or bus.active:
                     self._observer.show(node.graph)
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
@@ -179,7 +183,7 @@ class Tap(BaseCallbackHandler):
         """A tool gave something back."""
         try:
             run = self._runs.pop(run_id.int, None)
-            if type(run) is ToolRun and (self._watcher.watched or run.node.failures):
+            if type(run) is ToolRun and (self._watcher.full or bus.active or run.node.failures):
                 self._observer.tool_ended(run, output, round(time.monotonic() - run.began, 6))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
@@ -193,28 +197,26 @@ class Tap(BaseCallbackHandler):
         except Exception as failure:  # noqa: BLE001 - see the module
             self._failed(failure)
 
-    def _llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+        """A model gave an answer."""
         try:
             run = self._runs.pop(run_id.int, None)
-            message = _answer_in(response)
-            if type(run) is NodeRun and message is not None:
-                run.answered(message)
+            if type(run) is NodeRun and (message := _answer_in(response)) is not None:
                 gated = gatehouse.gate is not None
-                self._observer.said(run, message, admitted(self._observer, run, message) if gated else JUDGE)
+                self._observer.answered(run, message, admitted(self._observer, run, message) if gated else JUDGE)
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
     async def _allm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         try:
             run = self._runs.pop(run_id.int, None)
-            message = _answer_in(response)
-            if type(run) is NodeRun and message is not None:
-                run.answered(message)
-                self._observer.said(run, message, await asked(self._observer, run, message))
+            if type(run) is NodeRun and (message := _answer_in(response)) is not None:
+                self._observer.answered(run, message, await asked(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
-    def _chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
+        """A graph, a node, or something within a node came to its end."""
         try:
             run = self._runs.pop(run_id.int, None)
             if type(run) is NodeRun:
@@ -224,9 +226,9 @@ class Tap(BaseCallbackHandler):
                     self._observer.take(run, message, admitted(self._observer, run, message))
                 if run.failures:
                     self._observer.tell_failures(run)
-                run.graph.nodes.discard(run)
             elif type(run) is GraphRun:
                 self._observer.graph_ended(run, outputs)
+                self._tidy_up()
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -238,11 +240,7 @@ class Tap(BaseCallbackHandler):
                     self._observer.take(run, message, await asked(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
-        self._chain_end(outputs, run_id=run_id)
-
-    if not TYPE_CHECKING:  # they are methods, as the base class has them
-        on_llm_end = EitherWay(_llm_end, _allm_end)
-        on_chain_end = EitherWay(_chain_end, _achain_end)
+        Tap.on_chain_end(self, outputs, run_id=run_id)
 
     def _node(self, parent: Run | None) -> NodeRun | None:
         """The node that a run with this parent is in; where its callbacks are its own, the code's context tells it."""
@@ -250,12 +248,20 @@ class Tap(BaseCallbackHandler):
             parent = self._runs.get(found.int)
         return _node_of(parent)
 
-    def _node_begins(self, node: NodeRun, told: dict[str, Any]) -> None:
+    def _tidy_up(self) -> None:
+        """Forget what ran in graphs that are over: a run that is cancelled in the wrong moment tells of no end."""
+        if len(self._runs) > _MANY:
+            for run_id, run in list(self._runs.items()):
+                node = _node_of(run)
+                if node is not None and node.graph.over:
+                    self._runs.pop(run_id, None)
+
+    def _node_begins(self, node: NodeRun) -> None:
         """The first node of a graph, or one that may have been executed before."""
         graph = node.graph
         if graph.place is None:
             frame = sys._getframe(NEAREST)  # noqa: SLF001 - see there
-            graph.place = place_of(frame, node.namespace) or told_place(graph.root, told, graph.root.inputs)
+            graph.place = place_of(frame, node.namespace) or told_place(graph.root, node.told, graph.root.inputs)
             graph.inputs = None
         self._observer.begin(node)
 
@@ -268,10 +274,8 @@ class Tap(BaseCallbackHandler):
         else:
             graph = GraphRun(node, None, None)
             self._runs.keep(parent_run_id, graph)
-        begun = NodeRun(run_id, graph, told.get("langgraph_node"), told.get(_NAMESPACE), inputs)
-        self._runs[run_id] = begun
-        graph.nodes.add(begun)
-        self._node_begins(begun, told)
+        begun = self._runs[run_id] = NodeRun(run_id, graph, told, inputs)
+        self._node_begins(begun)
 
     def _failed(self, error: Exception) -> None:
         if not self._has_failed:
@@ -287,6 +291,14 @@ class Tap(BaseCallbackHandler):
     def __reduce__(self) -> tuple[Any, ...]:
         # A config that holds it may be pickled; what is made of it elsewhere observes nothing.
         return BaseCallbackHandler, ()
+
+
+class _TapAtGate(Tap):
+    """A tap in a process with a live link, whose callbacks can be made to wait."""
+
+    if not TYPE_CHECKING:  # they are methods, as the base class has them
+        on_llm_end = EitherWay(Tap.on_llm_end, Tap._allm_end)  # noqa: SLF001 - its own
+        on_chain_end = EitherWay(Tap.on_chain_end, Tap._achain_end)  # noqa: SLF001 - its own
 
 
 def tap(
@@ -325,9 +337,9 @@ def _node_of(run: Run | None) -> NodeRun | None:
 
 def _answer_in(response: LLMResult) -> AIMessage | None:
     """The message that a chat model gave; of several candidates the first, as for whoever invoked it."""
-    first = response.generations[0][0] if response.generations and response.generations[0] else None
-    message = first.message if isinstance(first, ChatGeneration) else None
-    return message if type(message) is AIMessage or isinstance(message, AIMessage) else None
+    candidates = response.generations[0] if response.generations else None
+    message = getattr(candidates[0], "message", None) if candidates else None
+    return message if isinstance(message, AIMessage) else None
 
 
 def _parent_in_context() -> UUID | None:

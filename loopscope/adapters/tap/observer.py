@@ -7,7 +7,7 @@ runs; what a node returns is told when the node ends, unless it is known by then
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from langgraph.errors import GraphDrained, GraphInterrupt, ParentCommand
 from loopscope.adapters.facts import calls_of, error_type_of, model_of, text_of, usage_of
 from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.publisher import Ending
-from loopscope.adapters.tap.output import Told, messages_in, not_in, result_in
+from loopscope.adapters.tap.output import TOLD, Told, lists_in, messages_in, not_in, result_in, sole_message
 from loopscope.adapters.tap.reach import stands_before_a_node
 from loopscope.adapters.tap.runs import Asked, Bounded, Earlier, Failure, GraphRun, NodeRun, ToolRun
 from loopscope.adapters.tap.watcher import Watched, Watcher
@@ -29,6 +29,9 @@ from loopscope.recording.preview import text_of as content_of
 
 __all__ = ["Observer"]
 
+_ANSWERS = 256
+"""Answers of models within one execution of a node that are remembered."""
+_NOTHING: tuple[Told, ...] = ()
 _EARLIER = 256
 """Executions of nodes that failed or were interrupted, and that are remembered for when they are executed again."""
 
@@ -78,11 +81,16 @@ class Observer:
             return None
         return self.watcher.held(loop, calls_of(message), message.id, node.name)
 
+    def answered(self, node: NodeRun, message: AIMessage, ruling: Ruling) -> None:
+        """A model gave an answer."""
+        if len(node.answers) < _ANSWERS:
+            node.answers.append(message)
+        _keep(node.graph.root, message)
+        self.said(node, message, ruling)
+
     def said(self, node: NodeRun, message: AIMessage, ruling: Ruling) -> None:
         """A new AI message."""
         graph = node.graph
-        root = graph.root
-        root.known.keep(message.id or id(message), None if message.id else message)
         loop = graph.loop
         if loop is None or loop.invocation.scopes.get(loop.prefix) is not loop:
             loop = self.loop_of(graph)
@@ -97,31 +105,34 @@ class Observer:
         if watcher.full or bus.active:
             watcher.decide(loop, calls_of(message), None, partial(_said, node.name), message)
         elif asked:
-            # The program may change the arguments later.
-            watcher.count(loop, tuple([Call(call.get("id"), call["name"], dict(call["args"])) for call in asked]))
+            watcher.count(loop, tuple([Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]))
         if ruling.verdict == "stop":
-            self._drain(root, ruling.by)
+            self._drain(graph.root, ruling.by)
 
     def take(self, node: NodeRun, message: Told, ruling: Ruling) -> None:
         """A message that is new."""
-        if isinstance(message, ToolMessage):
-            self.returned(node, message)
-        else:
+        if type(message) is AIMessage or isinstance(message, AIMessage):
             self.said(node, message, ruling)
+        else:
+            self.returned(node, message)
 
-    def fresh(self, node: NodeRun, output: object) -> list[Told]:
+    def fresh(self, node: NodeRun, output: object) -> Sequence[Told]:
         """The messages in a node's output that are not known yet; from here on they are."""
         known = node.graph.root.known
-        found = messages_in(output)
-        if len(found) == 1:
-            first = found[0]
-            if first.id in known or not (type(first) is AIMessage or self.watcher.full or bus.active):
-                return []
-        found = [each for each in found if each.id not in known and id(each) not in known]
+        only = sole_message(output)
+        if only is not None:
+            # Most often a model's answer, which is known, or a tool's, which nobody asks for while nobody watches.
+            if only.id in known or not (type(only) is AIMessage or self.watcher.watched):
+                return _NOTHING
+            found: Sequence[Told] = (only,) if id(only) not in known else _NOTHING
+        else:
+            found = _unknown(known, messages_in(output))
         if len(found) > 1 or (found and found[0].id is not None):
-            found = not_in(node.inputs, found)
+            found = _not_given(node, found)
         for each in found:
             _keep(node.graph.root, each)
+        if not node.answers:
+            return found
         return [each for each in found if isinstance(each, ToolMessage) or not _is_copy(each, node.answers)]
 
     def returned(self, node: NodeRun, message: ToolMessage) -> None:
@@ -165,7 +176,6 @@ class Observer:
             node.graph.paused = True
             node.failures.clear()
         self.tell_failures(node)
-        node.graph.nodes.discard(node)
 
     def graph_ended(self, graph: GraphRun, output: object) -> None:
         """A run of a graph came to its end, or to an interrupt."""
@@ -209,9 +219,7 @@ class Observer:
         return (shape.agent or (graph.outer.name if graph.outer is not None else None)), shape.graph
 
     def _end(self, graph: GraphRun, status: Ending, reason: str | None) -> None:
-        for node in list(graph.nodes):
-            node.inputs = None
-        graph.nodes.clear()
+        graph.over = True
         loop = self.loop_of(graph) if graph.loop is not None else None
         graph.loop, graph.silent = None, True
         if loop is not None and not graph.paused:
@@ -255,6 +263,11 @@ class Observer:
         root.place.runtime.control.request_drain(f"stopped by {root.drained_by}")
 
 
+def _kept(args: Any) -> Any:
+    """Arguments that are looked at later, when the program may have changed its own."""
+    return args.copy() if type(args) is dict else args
+
+
 def _said(node: str | None, message: AIMessage) -> Said:
     return Said(message.id, node, text_of(message), usage_of(message), model_of(message))
 
@@ -272,9 +285,32 @@ def _written(args: object) -> str:
         return f"!{id(args)}"
 
 
+def _unknown(known: Mapping[str | int, object], messages: Iterable[Told]) -> list[Told]:
+    return [each for each in messages if each.id not in known and id(each) not in known]
+
+
+def _not_given(node: NodeRun, messages: Sequence[Told]) -> Sequence[Told]:
+    """Those messages that are not in the node's input. Lists grow at their ends: of each, only what is new is read."""
+    root, known = node.graph.root, node.graph.root.known
+    if len(known) >= known.limit:
+        return not_in(node.inputs, messages)
+    for name, value in lists_in(node.inputs):
+        done, last = root.marks.get(name, (0, None))
+        if not 0 < done <= len(value) or value[done - 1] is not last:
+            done = 0
+        for item in value[done:]:
+            if type(item) in TOLD or isinstance(item, (AIMessage, ToolMessage)):
+                _keep(root, item)
+        root.marks[name] = (len(value), value[-1] if value else None)
+    return _unknown(known, messages)
+
+
 def _keep(root: GraphRun, message: Told) -> None:
-    if message.id is not None:
-        root.known.keep(message.id, None)
+    name, known = message.id, root.known
+    if name is not None and len(known) < known.limit:
+        known[name] = None
+    elif name is not None:
+        known.keep(name, None)
     else:
         root.known.keep(id(message), message)
 

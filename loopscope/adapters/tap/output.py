@@ -14,27 +14,40 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage, convert
 from langgraph.types import Command, Overwrite
 from pydantic import BaseModel
 
-__all__ = ["Told", "messages_in", "not_in", "result_in"]
+__all__ = ["TOLD", "Told", "lists_in", "messages_in", "not_in", "result_in", "sole_message"]
 
 Told: TypeAlias = AIMessage | ToolMessage
-_TOLD = frozenset({AIMessage, ToolMessage})
+TOLD = frozenset({AIMessage, ToolMessage})
 """Looked at before `isinstance`, which takes long to say no of a pydantic class."""
 _SPEAKERS = frozenset({"ai", "assistant", "tool"})
 
 
-def messages_in(output: object) -> list[Told]:
-    """The AI and tool messages in the output of a node, in its order; messages in plain data are read as such."""
+def sole_message(output: object) -> Told | None:
+    """The message in the usual output of a node, which is a list of it alone in one channel; None for any other."""
     if type(output) is dict and len(output) == 1:
         (value,) = output.values()
-        if type(value) is list and len(value) == 1 and type(value[0]) in _TOLD:
-            return value  # the usual case, which needs no looking for
+        if type(value) is list and len(value) == 1 and type(value[0]) in TOLD:
+            only: Told = value[0]
+            return only
+    return None
+
+
+def messages_in(output: object) -> list[Told]:
+    """The AI and tool messages in the output of a node, in its order; messages in plain data are read as such."""
     return list(_in_output(output))
+
+
+def lists_in(state: object) -> Iterable[tuple[str, Sequence[Any]]]:
+    """The channels of a node's input that hold lists, by name."""
+    if isinstance(state, list):
+        return (("", state),)
+    return [(name, value) for name, value in _fields(state).items() if isinstance(value, list)]
 
 
 def not_in(state: object, messages: Sequence[Told]) -> list[Told]:
     """Those of the messages that a node was not given: neither they themselves nor others with their ids."""
     left = list(messages)
-    for value in (state, *_fields(state)):
+    for value in (state, *_fields(state).values()):
         for item in value if isinstance(value, (list, tuple)) else (value,):
             name = getattr(item, "id", None)
             for each in left:
@@ -82,16 +95,16 @@ def _is_pair(item: object) -> bool:
 
 
 def _in_fields(state: object) -> Iterator[Told]:
-    for value in _fields(state):
+    for value in _fields(state).values():
         yield from _in_channel(value)
 
 
-def _fields(state: object) -> Iterable[Any]:
-    if isinstance(state, Mapping):
-        return state.values()
+def _fields(state: object) -> Mapping[str, Any]:
+    if type(state) is dict or isinstance(state, Mapping):
+        return state
     if isinstance(state, BaseModel) or dataclasses.is_dataclass(state):
-        return vars(state).values() if hasattr(state, "__dict__") else ()
-    return ()
+        return vars(state) if hasattr(state, "__dict__") else {}
+    return {}
 
 
 def _in_channel(value: object) -> Iterator[Told]:
@@ -107,7 +120,7 @@ def _in_channel(value: object) -> Iterator[Told]:
 
 
 def _may_be(item: object) -> bool:
-    return isinstance(item, BaseMessage) or _is_message(item)
+    return type(item) in TOLD or isinstance(item, BaseMessage) or _is_message(item)
 
 
 def _read(item: object) -> Iterator[Told]:

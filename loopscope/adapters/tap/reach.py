@@ -7,6 +7,7 @@ any of this, nothing is found, and the tap does with what callbacks are told.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ def stands_before_a_node(loop: Any) -> bool:
     return getattr(loop, "status", None) in {"interrupt_before", "interrupt_after"}
 
 
-def told_place(anchor: object, metadata: dict[str, Any], inputs: object) -> Place:
+def told_place(anchor: object, metadata: Mapping[str, Any], inputs: object) -> Place:
     """What stands for a place that cannot be reached: as much of it as callbacks are told.
 
     Args:

@@ -7,6 +7,7 @@ what is done with them, and bounded: a run whose end is never told must not stay
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from langchain_core.messages import AIMessage
@@ -15,12 +16,12 @@ from msgspec import Struct
 from loopscope.adapters.tap.reach import Place
 from loopscope.adapters.tap.watcher import Watched
 
-__all__ = ["Asked", "Bounded", "Earlier", "Failure", "GraphRun", "NodeRun", "ToolRun"]
+__all__ = ["NAMESPACE", "Asked", "Bounded", "Earlier", "Failure", "GraphRun", "NodeRun", "ToolRun"]
 
+NAMESPACE = "langgraph_checkpoint_ns"
+"""How LangGraph names the place of a node, in the metadata of everything that runs in it."""
 _KNOWN = 4_096
 """Messages of one invocation that are remembered as observed; what is forgotten is recognised more slowly."""
-_ANSWERS = 256
-"""Answers of models within one execution of a node that are remembered."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,8 +49,8 @@ class GraphRun:
     """One run of a graph: the whole invocation, or that of a graph within a node."""
 
     __slots__ = (
-        "aliases", "drained_by", "graph", "inputs", "known", "loop", "nodes", "outer", "paused", "place", "root",
-        "silent",
+        "aliases", "drained_by", "graph", "inputs", "known", "loop", "marks", "outer", "over", "paused", "place",
+        "root", "silent",
     )  # fmt: skip
 
     def __init__(self, outer: NodeRun | None, graph: Any, inputs: object) -> None:
@@ -67,11 +68,12 @@ class GraphRun:
         """Nothing is told of it: somebody else does, a middleware or another tap, or it is over."""
         self.paused = False
         """It was interrupted, to be resumed by a later invocation."""
-        self.nodes: set[NodeRun] = set()
-        """Its nodes that are running."""
+        self.over = False
         if self.root is self:
             self.known: Bounded[str | int, object] = Bounded(_KNOWN)
             """Messages that were observed: by id, or by address (with the message, so that the address stays its)."""
+            self.marks: dict[str, tuple[int, object]] = {}
+            """How far the lists in the state were looked through for messages: their length, and the last one then."""
             self.aliases: Bounded[str | None, str | None] = Bounded(_KNOWN)
             """Call ids of batches that were told in an earlier execution of their node, and their ids there."""
             self.drained_by: str | None = None
@@ -84,9 +86,8 @@ class NodeRun(Struct, eq=False):
     run_id: int
     """As a number, which is hashed much faster."""
     graph: GraphRun
-    name: str | None
-    namespace: str | None
-    """The checkpoint namespace of this execution; it ends in the id of its task."""
+    told: Mapping[str, Any]
+    """The metadata that LangGraph gives a node."""
     inputs: Any
     answers: list[AIMessage] = []
     """What models said here."""
@@ -100,14 +101,19 @@ class NodeRun(Struct, eq=False):
     """It raised, or was cancelled: nothing in it need be waited for any more."""
 
     @property
+    def name(self) -> str | None:
+        """Of the node."""
+        return self.told.get("langgraph_node")
+
+    @property
+    def namespace(self) -> str | None:
+        """The checkpoint namespace of this execution; it ends in the id of its task."""
+        return self.told.get(NAMESPACE)
+
+    @property
     def task_id(self) -> str:
         """Names this execution, and a later one of the same task."""
         return (self.namespace or "").rpartition(":")[2]
-
-    def answered(self, message: AIMessage) -> None:
-        """Remember what a model said."""
-        if len(self.answers) < _ANSWERS:
-            self.answers.append(message)
 
 
 class ToolRun(Struct, eq=False):

@@ -26,7 +26,7 @@ __all__ = ["Shape", "Watched", "Watcher"]
 
 _INVOCATIONS = 1_000
 """Invocations that may be going on at once."""
-_AT_ONCE = 32
+_AT_ONCE = 64
 """Batches that nobody watches, and that are accounted together."""
 
 Shape = Callable[[], tuple[str | None, Graph | None]]
