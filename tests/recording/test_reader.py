@@ -392,6 +392,23 @@ def test_a_pipe_by_name_is_read(tmp_path: Path) -> None:
     writer.join()
 
 
+def test_how_far_reading_is_can_be_asked(tmp_path: Path) -> None:
+    """From nothing to all of a file; nobody knows how long a pipe is, or an empty file, or one that was closed."""
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"".join(gap(n) + b"\n" for n in range(1, 20_000)))
+    with Reader(path) as reader:
+        shares = [reader.share] + [reader.share for _ in reader]
+        assert shares[0] == 0.0
+        assert 0.0 < (shares[1] or 0) < 1.0
+        assert shares[-1] == 1.0
+        assert shares == sorted(shares, key=lambda share: share or 0.0)
+    assert reader.share is None
+    assert Reader(io.BytesIO(gap(1))).share is None
+    path.write_bytes(b"")
+    with Reader(path) as empty:
+        assert empty.share is None
+
+
 def test_a_line_that_is_too_long_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A line beyond all measure is not gathered in memory; what follows is read."""
     monkeypatch.setattr(reader_module, "LONGEST", 1000)

@@ -54,6 +54,18 @@ def test_changes_are_undone_one_by_one() -> None:
     assert found.undo() is None
 
 
+def test_what_opening_did_is_not_undone() -> None:
+    """A cursor that was put by the program is where the first undo leads back to, and no further."""
+    found = journal()
+    found._session.select(Lane("t", None, whole_thread=True))
+    found._session.seek(3)
+    found.forget()
+    assert found.undo() is None
+    found.toggle(4)
+    assert found.undo() == "marks"
+    assert (found._session.lane, found._session.cursor) == (Lane("t", None, whole_thread=True), 3)
+
+
 def test_what_was_not_looked_at_is_undone_too() -> None:
     """A change just before the undo is the last one."""
     found = journal()

@@ -217,6 +217,7 @@ def test_batches_and_results_are_read_again() -> None:
     assert session.same_result(1, 0) is None
     assert session.same_result(3, 0) is None
     assert session.same_result(4, 0) is None
+    assert session.same_result(4, 1) is None, "there is no such call"
     assert session.results(4)[0] is not None
     assert list(session.sightings(2)) == [2]
     assert store.reads == 0
