@@ -76,6 +76,17 @@ class Source:
         except OSError as error:
             raise UnreadableInputError(f"{self.name}: {error.strerror or error}") from error
 
+    @property
+    def share(self) -> float | None:
+        """How much of the input was read, 0 to 1; None where nobody knows how long it is. Safe from any thread."""
+        if self._path is None:
+            return None
+        try:
+            size = os.fstat(self._file.fileno()).st_size
+            return min(1.0, self._file.tell() / size) if size else None
+        except (OSError, ValueError):
+            return None
+
     def stretch(self, offset: int, length: int) -> bytes:
         """Some bytes once more, counted after unpacking. Safe from any thread.
 

@@ -96,6 +96,11 @@ class Reader:
         """Close what was opened here; `read_at` no longer works then."""
         self._source.close()
 
+    @property
+    def share(self) -> float | None:
+        """How much of the input was read, 0 to 1; None where nobody knows how long it is. Safe from any thread."""
+        return self._source.share
+
     def read_at(self, offset: int, length: int) -> Event | None:
         """The event of a line once more. Safe from any thread.
 
