@@ -263,8 +263,7 @@ class Session:
 
     def first_stop(self) -> int | None:
         """The first batch that is stopped."""
-        verdict = self.timeline.verdict
-        return next((n for n in self.timeline.notable if verdict(n).action == "hard_stop"), None)
+        return self.timeline.first_stop
 
     def open_at_first_stop(self) -> int | None:
         """Where a recording opens: at its first stop, given back, else at its end."""

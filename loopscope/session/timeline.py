@@ -11,7 +11,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -31,6 +31,7 @@ from loopscope.engine.events import (
     Warned,
     Witness,
 )
+from loopscope.engine.identity import Identified
 from loopscope.engine.joins import OpenCalls, Place
 from loopscope.engine.nearest import Arrival, worst
 from loopscope.engine.policy import DEFAULT, Policy
@@ -42,6 +43,7 @@ from loopscope.session.columns import BatchColumns, Interned, ResultColumns
 __all__ = ["SNAPSHOT_EVERY", "Located", "Origin", "ScopeRecord", "Timeline"]
 
 SNAPSHOT_EVERY = 500
+V = TypeVar("V")
 _STAND_IN = Call(None, None, None)
 
 
@@ -123,6 +125,8 @@ class Timeline:
         """The engine's decision of batch i + 1."""
         self.notable = array("l")
         """Numbers of the batches that were warned or stopped."""
+        self.first_stop: int | None = None
+        """Number of the first batch that is stopped."""
         self.scopes: dict[ScopeKey, ScopeRecord] = {}
         self.scope_keys: Interned[ScopeKey] = Interned()
         self.hashes: Interned[str] = Interned()
@@ -159,8 +163,12 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.batches)
 
-    def append(self, line: Located) -> None:
+    def append(self, line: Located, identified: Identified | None = None) -> None:
         """Take in one event.
+
+        Args:
+            line: the event, and where it stands.
+            identified: what `detector.identify` said of it, where somebody asked before.
 
         Raises:
             PolicyError: if the recording's own policy is followed and breaks a rule.
@@ -171,7 +179,7 @@ class Timeline:
         self.events += 1
         if isinstance(event, Batch):
             if event.calls:
-                self._add_batch(event, line.offset, line.length)
+                self._add_batch(event, line.offset, line.length, identified)
             else:
                 self._record(event.scope).callless += 1
                 self._hand_over(event if event.text is None else _light(event))
@@ -236,17 +244,16 @@ class Timeline:
             record = self.scopes[key] = ScopeRecord(key)
         return record
 
-    def _add_batch(self, batch: Batch, offset: int, length: int) -> None:
-        key = batch.scope
+    def _add_batch(self, batch: Batch, offset: int, length: int, identified: Identified | None) -> None:
+        detector, rows, key = self.detector, self.batches, batch.scope
         record = self._record(key)
-        if self.detector.scope(key) is None:
-            self.fresh.add(len(self) + 1)
-        digest_text, repeats = self.detector.identify(batch)
+        number = len(rows) + 1
+        if detector.scope(key) is None:
+            self.fresh.add(number)
+        digest_text, repeats = identified or detector.identify(batch)
         names = tuple([call.name or "" for call in batch.calls])
-        decision = self.detector.fold(batch, digest_text, names, repeats)
-        rows = self.batches
-        decision = _numbered(decision, len(rows) + 1)
-        digest = self.hashes.number(decision.hash)
+        decision = _numbered(detector.fold(batch, digest_text, names, repeats), number)
+        digest = self.hashes.number(digest_text)
         rows.offset.append(offset)
         rows.length.append(length)
         rows.seq.append(batch.seq)
@@ -257,20 +264,19 @@ class Timeline:
         rows.names.append(self.names.number(names))
         rows.node.append(self.nodes.number(batch.node))
         rows.calls.append(len(names))
-        rows.policy.append(self._policy_number(self.detector.policy_of(key)))
+        rows.policy.append(self._policy_number(detector.policy_of(key)))
         rows.add_usage(batch.usage)
         self.decisions.append(decision)
-        number = len(rows)
         if repeats:
             self.repeats[number] = repeats
-        if self.detector.over_budget(key, batch.ts):
+        if detector.over_budget(key, batch.ts):
             self.over_budget.add(number)
         record.batches.append(number)
         record.open.opened(number, [call.id for call in batch.calls])
         if decision.action != "pass":
             self._mark_notable(number, decision)
         if number % SNAPSHOT_EVERY == 0:
-            self._snapshots.append((number, self.detector.snapshot()))
+            self._snapshots.append((number, detector.snapshot()))
 
     def _add_result(self, result: Result, offset: int, length: int) -> None:
         record = self.scopes.get(result.scope)
@@ -282,19 +288,23 @@ class Timeline:
             return
         rows = self.results
         row = len(rows)
-        self.results_of.setdefault(place.batch, []).append(row)
+        _put(self.results_of, place.batch, row)
         outcome = outcome_of(result, self.names.values[self.batches.names[place.batch - 1]][place.call])
         rows.batch.append(place.batch)
         rows.call.append(place.call)
         digest = self.digests.number((outcome.tool, outcome.digest))
         rows.digest.append(digest)
-        self.with_digest.setdefault(digest, array("l")).append(row)
+        known = self.with_digest.get(digest)
+        if known is None:
+            known = self.with_digest[digest] = array("l")
+        known.append(row)
         rows.error.append(self.errors.number(outcome.error) if outcome.failed else -1)
         rows.seq.append(result.seq)
         rows.offset.append(offset)
         rows.length.append(length)
-        self.between.setdefault(len(self), []).append(row)
-        self._note(self._fold_result(self.detector, row))
+        _put(self.between, len(self.batches), row)
+        if self.detector.sees_results:
+            self._note(self._fold_result(self.detector, row))
 
     def _add_mark(self, event: Header | Warned | PolicySet | Control | Witness) -> None:
         if isinstance(event, Header):
@@ -338,6 +348,8 @@ class Timeline:
         position = bisect_left(self.notable, number)
         if self.notable[position : position + 1] != array("l", [number]):
             self.notable.insert(position, number)
+        if decision.action == "hard_stop" and (self.first_stop is None or number < self.first_stop):
+            self.first_stop = number
         record = self.scopes[decision.scope]
         if record.worst != "hard_stop":
             record.worst = decision.action
@@ -460,6 +472,15 @@ def _restore(detector: LoopDetector, state: Snapshot) -> None:
     detector.restore(state)
     if policy is not None:
         detector.adopt(policy)
+
+
+def _put(rows: dict[int, list[V]], number: int, item: V) -> None:
+    """Add an item to those of a batch; most batches have one, so no list is made in vain."""
+    known = rows.get(number)
+    if known is None:
+        rows[number] = [item]
+    else:
+        known.append(item)
 
 
 def _light(batch: Batch) -> Batch:
