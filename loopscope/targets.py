@@ -23,6 +23,7 @@ from loopscope.settings import RECORDING
 
 if TYPE_CHECKING:
     from loopscope.link.discovery import Entry
+    from loopscope.session.loading import Loading
     from loopscope.session.session import Session
     from loopscope.settings import Choice, Settings
 
@@ -36,6 +37,7 @@ __all__ = [
     "open_session",
     "open_target",
     "recorded_policy",
+    "start_session",
     "state_folder",
 ]
 
@@ -232,16 +234,19 @@ def open_session(target: str | os.PathLike[str], choice: Choice, channel: str | 
         UnreadableInputError: if it cannot be read.
         PolicyError: if the policy that decides breaks a rule.
     """
-    from loopscope.session.session import Session  # noqa: PLC0415 - a replay needs none
+    return start_session(target, choice, channel).finish()
+
+
+def start_session(target: str | os.PathLike[str], choice: Choice, channel: str | None = None) -> Loading:
+    """A session that has yet to read its target; arguments and errors as for `open_session`."""
+    from loopscope.session.loading import Loading  # noqa: PLC0415 - a replay needs none
+    from loopscope.session.session import Session  # noqa: PLC0415 - as above
     from loopscope.session.timeline import Origin  # noqa: PLC0415 - as above
 
     opening = begin(target, choice, keep=True, channel=channel)
     origin = Origin(opening.base) if choice.fixed else Origin(base=opening.base)
     session = Session(opening.name, opening.reader, origin, opening.settings.origins)
-    session.append(opening.events)
-    session.problems.extend(opening.reader.problems)
-    session.open_at_first_stop()
-    return session
+    return Loading(session, opening.events, opening.reader, ahead=type(opening.reader) is Reader)
 
 
 def _overlaid(lines: Iterable[Line], choice: Choice, name: str) -> Iterator[Located]:

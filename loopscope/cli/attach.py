@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_AT_ONCE = 0.1
+"""Seconds for which a recording is read before the screen opens: all of most, the beginning of others."""
+
 
 @click.command()
 @target_argument(required=False)
@@ -77,17 +80,20 @@ def command(
         return
     from loopscope.cli.output import can_draw, report, tell
     from loopscope.cli.terminal import reopen_terminal, why_no_screen
-    from loopscope.targets import STDIN, open_session
+    from loopscope.targets import STDIN, start_session
 
-    session = open_session(target, policy_choice(policy, sets), channel)
     if target == STDIN:
         reopen_terminal()
+    loading = start_session(target, policy_choice(policy, sets), channel)
     reason = why_no_screen()
     if not reason:
+        loading.begin(_AT_ONCE)
         from loopscope_widgets.terminal import run
 
-        run(session, theme=theme, ascii=ascii_only, no_color=no_color, opener=_opener(policy, sets, channel))
+        opener = _opener(policy, sets, channel)
+        run(loading.session, theme=theme, ascii=ascii_only, no_color=no_color, opener=opener, loading=loading)
         return
+    session = loading.finish()
     from loopscope.views.text import render
 
     report(session.source, session.problems)

@@ -16,19 +16,24 @@ def why_no_screen() -> str:
         return "stdout is not a terminal"
     if not sys.stderr.isatty():
         return "stderr, on which the debugger draws, is not a terminal"
-    if not sys.stdin.isatty():
+    if sys.__stdin__ is None or not sys.__stdin__.isatty():
         return "stdin is not a terminal"
     return ""
 
 
 def reopen_terminal() -> bool:
-    """Makes the controlling terminal the standard input, once a recording was read from there; False if it has none."""
+    """Makes the controlling terminal the first file, from which keys are read; False if there is none.
+
+    What was piped in stays `sys.stdin`, so that it can be read while keys are.
+    """
     try:
         terminal = os.open("/dev/tty", os.O_RDWR)
     except OSError:
         return False
+    piped = os.dup(0)
     os.dup2(terminal, 0)
     os.close(terminal)
+    sys.stdin = open(piped)  # noqa: PTH123, SIM115 - a number, that lives as long as we do
     # Textual reads from the stream that Python began with.
-    sys.stdin = sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - lives as long as we do
+    sys.__stdin__ = open(0, closefd=False)  # type: ignore[misc]  # noqa: SIM115 - as above
     return True

@@ -57,6 +57,10 @@ class Journal:
             self._changes = [*self._changes[-MOST:], self._last]
         self._last = _Change(self._view, self._session.cursor)
 
+    def forget(self) -> None:
+        """What has changed was nobody's doing, as where a recording opens: it is not to be undone."""
+        self._last = _Change(self._view, self._session.cursor)
+
     def toggle(self, number: int) -> bool:
         """Mark a batch, or take its mark away; whether it is marked then."""
         self.marks = tuple(sorted(set(self.marks) ^ {number}))

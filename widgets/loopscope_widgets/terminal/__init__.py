@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loopscope.recording.feed import Feed
     from loopscope.session.live import LiveSession
+    from loopscope.session.loading import Loading
     from loopscope.session.session import Session
     from loopscope_widgets.terminal.screens.debug import DebugScreen
 
@@ -29,6 +30,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     no_color: bool = False,
     opener: Callable[[str], Session] | None = None,
     control: bool = False,
+    loading: Loading | None = None,
 ) -> None:
     """Open the debugger on a session, or the picker where there is none, and return when the user quits.
 
@@ -41,16 +43,23 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         no_color: as NO_COLOR: greys, underlined warnings, reversed stops.
         control: ask the running processes that are picked for leave to steer.
         opener: reads the recordings that are picked later; by default each under its own policy.
+        loading: the rest of the recording whose session this is; it is read while one looks.
 
     Raises:
         UsageError: if there is no theme of this name, or the user's keymap has a mistake.
+        LoopscopeError: if the rest of the recording cannot be read.
     """
     collects = gc.isenabled()
     gc.disable()  # loading makes no garbage; collecting it again and again takes a fifth of the time
     try:
         from loopscope_widgets.terminal.app import LoopscopeApp  # noqa: PLC0415 - Textual is loaded when it is to draw
 
-        screen = _live_screen(feed, live) if feed is not None and live is not None else None
+        collect = _collect if collects else None
+        screen: Callable[[], DebugScreen] | None = None
+        if feed is not None and live is not None:
+            screen = _live_screen(feed, live)
+        elif loading is not None and not loading.done:
+            screen, collect = _loading_screen(loading, collect), None
         from loopscope_widgets.terminal.user import load_keymap, remember  # noqa: PLC0415 - as above
 
         app = LoopscopeApp(
@@ -65,9 +74,10 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         )
         if session is not None and feed is None:
             remember(session.source)
-        if collects:
-            app.when_drawn = _collect
+        app.when_drawn = collect
         app.run()
+        if loading is not None and loading.error is not None:
+            raise loading.error
     finally:
         if collects:
             gc.enable()
@@ -79,7 +89,13 @@ def _live_screen(feed: Feed, live: LiveSession) -> Callable[[], DebugScreen]:
     return partial(LiveScreen, feed, live)
 
 
+def _loading_screen(loading: Loading, when_read: Callable[[], None] | None) -> Callable[[], DebugScreen]:
+    from loopscope_widgets.terminal.screens.loading import LoadingScreen  # noqa: PLC0415 - most are read by now
+
+    return partial(LoadingScreen, loading, when_read)
+
+
 def _collect() -> None:
-    """The first picture is there: what was loaded for it stays, so the collector need not look at it any more."""
+    """What was loaded until now stays: the collector need not look at it any more."""
     gc.freeze()
     gc.enable()

@@ -84,6 +84,8 @@ class DebugScreen(Screen[None]):
         self.panes: tuple[LinePane, ...] = (*sorted(beside, key=lambda pane: pane.number), self.decisions)
         self.tabs = Tabs(self.panes)
         self._mark_shown(_FIRST)
+        self.still = self.top.mode
+        """What the bar calls this when it does not play."""
         self.passed: WeakSet[KeyEvent] = WeakSet()
         """Keys that were pressed while this screen was in front."""
         self._searching = False
@@ -112,7 +114,7 @@ class DebugScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Detect has the focus: it answers how far the run is from being stopped."""
-        self.pane(_FIRST).focus()
+        self.set_focus(self.pane(_FIRST))
         self._look_for_nearest()
         self.call_after_refresh(self._say_where)
 
@@ -248,7 +250,7 @@ class DebugScreen(Screen[None]):
         if self._playing is not None:
             self._playing.stop()
         self._playing = None
-        self.top.mode = "REPLAY"
+        self.top.mode = self.still
         self.top.show()
 
     def _tick(self) -> None:

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from benchmarks.big_recording import write
+from loopscope.engine.detector import LoopDetector
+from loopscope.errors import PolicyError
+from loopscope.session.loading import HEAVY, Loading
+from loopscope.session.session import Lane, Session
+from loopscope.session.timeline import SNAPSHOT_EVERY
+from loopscope.settings import Choice
+from loopscope.targets import open_session, start_session
+from tests.views.support import looping
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Six thousand events of ninety agents, one of them with an argument of a few megabytes."""
+    path = tmp_path_factory.mktemp("big") / "big.jsonl"
+    write(path, count=6_000, huge=4 * HEAVY)
+    return path
+
+
+def take_all(loading: Loading, seconds: float = 0.01) -> None:
+    """Read ahead in one thread and take in here, in slices, as a screen does."""
+    something = threading.Event()
+    reader = threading.Thread(target=loading.read, args=(something.set,), daemon=True)
+    reader.start()
+    end = time.monotonic() + PATIENCE
+    more = False
+    while not loading.done and loading.error is None:
+        assert more or something.wait(end - time.monotonic())
+        something.clear()
+        more = loading.take(seconds)
+    reader.join(PATIENCE)
+    assert not reader.is_alive()
+
+
+def begin(loading: Loading) -> None:
+    """The first batches, and no more than a little beyond."""
+    while len(loading.session) < 3:
+        assert not loading.begin(0.0)
+
+
+def verdicts(session: Session) -> list[object]:
+    return [session.timeline.verdict(number) for number in range(1, len(session) + 1)]
+
+
+def test_what_is_read_ahead_is_what_is_read_at_once(big: Path) -> None:
+    """Same batches, hashes, verdicts, problems and cursor, also where the line of a batch is heavy."""
+    whole = open_session(big, Choice.of())
+    loading = start_session(big, Choice.of())
+    assert max(whole.timeline.batches.length) > HEAVY
+    begin(loading)
+    assert len(loading.session) < len(whole)
+    take_all(loading)
+    session = loading.session
+    assert loading.share == 1.0
+    assert verdicts(session) == verdicts(whole)
+    assert (session.cursor, session.lane, session.problems) == (whole.cursor, whole.lane, whole.problems)
+
+
+def test_a_cursor_that_somebody_moved_stays_where_it_is(big: Path) -> None:
+    """To the first stop by itself, and not away from where a person looks."""
+    loading = start_session(big, Choice.of())
+    begin(loading)
+    loading.session.seek(3)
+    take_all(loading)
+    assert loading.session.cursor == 3
+    assert loading.session.first_stop() == open_session(big, Choice.of()).cursor
+
+
+def test_a_lane_that_somebody_chose_stays(big: Path) -> None:
+    """The same for what the timeline shows."""
+    loading = start_session(big, Choice.of())
+    begin(loading)
+    key = loading.session.timeline.scope_of(1)
+    lane = Lane(key.thread_id, None, whole_thread=True)
+    loading.session.select(lane)
+    take_all(loading)
+    assert loading.session.lane == lane
+
+
+def test_a_policy_in_it_that_breaks_a_rule_ends_the_reading(tmp_path: Path) -> None:
+    """Told as it would be where all is read at once."""
+    path = tmp_path / "run.jsonl"
+    write(path, count=900)
+    bad = b'{"kind":"policy","seq":9999,"ts":null,"thread_id":null,"run_id":null,"policy":{"hard_limit":0}}\n'
+    path.write_bytes(path.read_bytes() + bad)
+    with pytest.raises(PolicyError) as told:
+        open_session(path, Choice.of())
+    loading = start_session(path, Choice.of())
+    loading.begin(0.0)
+    take_all(loading)
+    assert not loading.done
+    assert str(loading.error) == str(told.value)
+
+
+def test_nobody_looks_any_longer(big: Path) -> None:
+    """The thread that reads ends, however much there is left."""
+    loading = start_session(big, Choice.of())
+    reader = threading.Thread(target=loading.read, args=(lambda: None,), daemon=True)
+    reader.start()
+    loading.leave()
+    reader.join(PATIENCE)
+    assert not reader.is_alive()
+    assert not loading.done
+
+
+def test_what_cannot_be_read_in_another_thread_is_read_at_once(big: Path) -> None:
+    """As a database; `begin` reads all of it then."""
+    whole = start_session(big, Choice.of())
+    loading = Loading(whole.session, whole._lines, whole._reading, ahead=False)
+    assert loading.begin(0.0)
+    assert loading.done
+
+
+@pytest.mark.parametrize("number", [1, SNAPSHOT_EVERY - 1, SNAPSHOT_EVERY, SNAPSHOT_EVERY + 1, 2_000])
+def test_a_seek_folds_no_more_than_what_lies_behind_a_snapshot(
+    big: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the recording is."""
+    session = open_session(big, Choice.of())
+    folded = 0
+    fold = LoopDetector.fold
+
+    def counting(*arguments: object) -> object:
+        nonlocal folded
+        folded += 1
+        return fold(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LoopDetector, "fold", counting)
+    session.seek(number)
+    assert session.state.n == number
+    assert folded <= SNAPSHOT_EVERY
+
+
+def test_a_batch_is_kept_in_a_few_kilobytes(tmp_path: Path) -> None:
+    """Its results counted in, and whatever they and its arguments weigh: those stay in the file."""
+    path = tmp_path / "run.jsonl"
+    write(path, count=8_000, size=40_000_000)
+    open_session("sample:sql-retry-storm", Choice.of())  # what is loaded once is not counted
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        session = open_session(path, Choice.of())
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert kept / len(session) < 3_000
+
+
+def test_the_first_stop_is_that_of_all_verdicts(big: Path) -> None:
+    """It is kept as batches come, and is what a look at all of them finds."""
+    session = open_session(big, Choice.of())
+    stops = [number for number in session.timeline.notable if session.timeline.verdict(number).action == "hard_stop"]
+    assert stops[0] == session.first_stop()
+    assert looping(3).session().first_stop() is None
