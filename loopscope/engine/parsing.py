@@ -1,6 +1,7 @@
 """Plain data into the parts of a policy: one reader a setting, each adding to the list of problems instead of raising.
 
-Apart from the policy, which only says what there is; every problem of a file is told at once.
+Apart from the policy, which only says what there is; every problem of a file is told at once. What a reader gives back
+with a problem is good for finding further ones, and for nothing else.
 """
 
 from __future__ import annotations
@@ -59,7 +60,6 @@ def _table(name: str, value: object, known: Iterable[str], problems: list[Proble
 def _integer(name: str, value: object, problems: list[Problem]) -> object:
     if type(value) is not int:
         problems.append(Problem(name, f"must be a whole number, is {value!r:.80}"))
-        return None
     return value
 
 
@@ -94,9 +94,9 @@ def _overrides(name: str, value: object, problems: list[Problem]) -> dict[str, L
     for tool, pair in value.items():
         where = f"{name}.{tool}"
         parts = _tool_limits(where, pair, problems)
-        numbers = [_integer(f"{where}.{part}", number, problems) for part, number in parts.items()]
-        if len(numbers) == 2 and all(type(number) is int for number in numbers):  # noqa: PLR2004 - warn and hard_limit
-            limits[str(tool)] = Limits(*numbers)  # type: ignore[arg-type]
+        numbers = {part: _integer(f"{where}.{part}", number, problems) for part, number in parts.items()}
+        if numbers:
+            limits[str(tool)] = Limits(numbers.get("warn"), numbers.get("hard_limit"))  # type: ignore[arg-type]
     return limits
 
 
@@ -175,14 +175,12 @@ def _budget(name: str, value: object, problems: list[Problem]) -> dict[str, Budg
         where = f"{name}.{counter}"
         found = _table(where, entry, ("limit", "warn"), problems)
         limit, warn = found.get("limit"), found.get("warn")
-        if limit is None:
-            continue
         warn = DEFAULT_BUDGET_WARN if warn is None else warn
-        if not _positive(limit):
+        if limit is not None and not _positive(limit):
             problems.append(Problem(f"{where}.limit", f"must be a number above 0 or null, is {limit!r:.80}"))
-        elif not _positive(warn) or warn > 1:
+        if not _positive(warn) or warn > 1:
             problems.append(Problem(f"{where}.warn", f"must be a share above 0 and up to 1, is {warn!r:.80}"))
-        else:
+        if limit is not None:
             budgets[counter] = Budget(limit, warn)
     return budgets
 

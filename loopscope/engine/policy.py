@@ -66,7 +66,12 @@ class Policy(Struct, frozen=True, kw_only=True):
     """What the middleware does to a batch that is stopped."""
 
     def __post_init__(self) -> None:
-        if problems := list(_problems(self)):
+        settings = msgspec.structs.asdict(self)
+        problems = list(_problems(settings))
+        for name in _SECTIONS:
+            if settings[name] is not _UNSET[name]:
+                READERS[name](name, settings[name], problems)
+        if problems:
             raise PolicyError(problems)
 
     def __hash__(self) -> int:
@@ -99,8 +104,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """The policy as plain data that `parse` takes and JSON holds: all thresholds, the other settings where set."""
         data: dict[str, Any] = msgspec.to_builtins(self)
-        for name in READERS:
-            if name not in INTEGERS and name != "tool_freq_overrides" and getattr(self, name) == _UNSET[name]:
+        for name in _SECTIONS:
+            if getattr(self, name) == _UNSET[name]:
                 del data[name]
         return data
 
@@ -118,21 +123,14 @@ class Policy(Struct, frozen=True, kw_only=True):
         fields: dict[str, Any] = {}
         problems: list[Problem] = []
         for name, value in mapping.items():
-            reader = READERS.get(name)
-            if reader is None:
-                problems.extend([unknown(name, READERS)] if name != "enabled" else [])
-                continue
-            before = len(problems)
-            read = reader(name, value, problems)
-            if len(problems) == before:
-                fields[name] = read
-        try:
-            policy = cls(**fields)
-        except PolicyError as error:
-            raise PolicyError(problems + error.problems) from None
+            if name in READERS:
+                fields[name] = READERS[name](name, value, problems)
+            elif name != "enabled":
+                problems.append(unknown(name, READERS))
         if problems:
-            raise PolicyError(problems)
-        return policy
+            told = {problem.field for problem in problems}
+            raise PolicyError(problems + [each for each in _problems(_UNSET | fields) if each.field not in told])
+        return cls(**fields)
 
     @classmethod
     def recorded(cls, mapping: Mapping[str, Any]) -> Policy:
@@ -155,25 +153,24 @@ class Policy(Struct, frozen=True, kw_only=True):
         return load_policy(path)
 
 
-def _problems(policy: Policy) -> Iterable[Problem]:
+def _problems(settings: Mapping[str, Any]) -> Iterable[Problem]:
     """Every broken rule: whole numbers from 1, and no hard limit below its warning."""
-    numbers = {name: getattr(policy, name) for name in INTEGERS}
-    for tool, limits in policy.tool_freq_overrides.items():
+    overrides: Mapping[str, Limits] = settings["tool_freq_overrides"]
+    numbers = {name: settings[name] for name in INTEGERS}
+    for tool, limits in overrides.items():
         numbers[f"tool_freq_overrides.{tool}.warn"] = limits.warn
         numbers[f"tool_freq_overrides.{tool}.hard_limit"] = limits.hard_limit
     for name, value in numbers.items():
         if type(value) is not int or value < 1:
             yield Problem(name, f"must be a whole number from 1, is {value!r:.80}")
     pairs = [("warn_threshold", "hard_limit"), ("tool_freq_warn", "tool_freq_hard_limit")]
-    pairs += [
-        (f"{base}.warn", f"{base}.hard_limit")
-        for base in map("tool_freq_overrides.{}".format, policy.tool_freq_overrides)
-    ]
+    pairs += [(f"{base}.warn", f"{base}.hard_limit") for base in map("tool_freq_overrides.{}".format, overrides)]
     for warn, hard in pairs:
         if type(numbers[warn]) is int and type(numbers[hard]) is int and numbers[hard] < numbers[warn]:
             yield Problem(hard, f"must be at least {warn} ({numbers[warn]}), is {numbers[hard]}")
 
 
+_SECTIONS = tuple(name for name in READERS if name not in INTEGERS and name != "tool_freq_overrides")
 _UNSET = {
     info.name: info.default if info.default is not msgspec.NODEFAULT else {} for info in msgspec.structs.fields(Policy)
 }

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from loopscope.engine.policy import Limits, Policy
+from loopscope.engine.sections import Budget, Cycle, Pair
 from loopscope.errors import PolicyError
 
 
@@ -65,10 +66,45 @@ def test_every_problem_is_told_at_once() -> None:
     assert [problem.field for problem in caught.value.problems] == ["hard_limt", "window_size", "tool_freq_warn"]
 
 
+@pytest.mark.parametrize(
+    ("mapping", "fields"),
+    [
+        ({"hard_limit": "x", "warn_threshold": 9}, ["hard_limit"]),
+        (
+            {"tool_freq_overrides": {"bash": {"warn": 0, "hard_limit": "x"}, "grep": [4, 3], "ls": 1, "cat": [0]}},
+            ["bash.hard_limit", "ls", "cat", "bash.warn", "grep.hard_limit"],
+        ),
+        (
+            {"cycle": {"max_period": 1, "hash": {"warn": 0, "hard_limit": True}, "names": 3}},
+            ["hash.warn", "hash.hard_limit", "names", "max_period"],
+        ),
+        ({"stagnation": {"mode": "up", "witness": 1, "warn": 5, "hard_limit": 4}}, ["witness", "mode", "hard_limit"]),
+        (
+            {"budget": {"cost_usd": {"limit": -1, "warn": 2}, "tool_calls": {"warn": 0}}},
+            ["tool_calls.warn", "cost_usd.limit", "cost_usd.warn"],
+        ),
+        (
+            {"error_streak": {"warn": "x", "hard_limit": 0}, "identity_fields": {"a": [], "b": ""}},
+            ["warn", "hard_limit", "a", "b"],
+        ),
+    ],
+)
+def test_a_wrong_part_hides_no_other_one(mapping: dict[str, Any], fields: list[str]) -> None:
+    """Also where they are parts of one setting; a rule about two numbers is not told where one is wrong already."""
+    with pytest.raises(PolicyError) as caught:
+        Policy.parse(mapping)
+    found = [problem.field for problem in caught.value.problems]
+    assert [field.split(".", 1)[1] if "." in field else field for field in found] == fields
+
+
 def test_problems_of_direct_construction() -> None:
     """A policy made in code is checked like one that is read."""
     with pytest.raises(PolicyError, match="hard_limit"):
         Policy(warn_threshold=6)
+    with pytest.raises(PolicyError) as caught:
+        Policy(window_size=0, error_streak=Pair(5, 3), budget={"tool_calls": Budget(-1)}, cycle=Cycle(max_period=1))
+    found = [problem.field for problem in caught.value.problems]
+    assert found == ["window_size", "cycle.max_period", "error_streak.hard_limit", "budget.tool_calls.limit"]
 
 
 def test_overrides_as_tables_and_as_pairs() -> None:
