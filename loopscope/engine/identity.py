@@ -12,13 +12,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from json import encoder as _json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from loopscope.engine.events import Call
 from loopscope.engine.policy import Policy
 
 __all__ = ["SALIENT", "Identified", "Identity", "Normalised", "batch_hash", "call_key", "dumps", "normalise"]
 
+D = TypeVar("D", int, None)
 SALIENT = ("path", "url", "query", "command", "pattern", "glob", "cmd")
 """The arguments that tell calls of an unknown tool apart; the others (descriptions, limits) are ignored."""
 LINES_PER_BUCKET = 200
@@ -96,7 +97,7 @@ def normalise(args: object) -> Normalised:
     return Normalised(parsed, None) if isinstance(parsed, dict) else Normalised({}, dumps(parsed))
 
 
-def _line(value: object, default: int) -> int:
+def _line(value: object, default: D) -> int | D:
     if value is None:
         return default
     try:
@@ -114,6 +115,15 @@ def _window_key(args: dict[str, Any]) -> str:
     return f"{args.get('path') or ''}:{first}-{last}"
 
 
+def _exact_window_key(args: dict[str, Any]) -> str:
+    """`read_file` since DeerFlow's pull request 5486: the path and the lines asked for, to the end where none is told."""
+    start, end = _line(args.get("start_line"), 1), _line(args.get("end_line"), None)
+    if end is None:
+        return f"{args.get('path') or ''}:{max(start, 1)}-"
+    low, high = (start, end) if start <= end else (end, start)
+    return f"{args.get('path') or ''}:{max(low, 1)}-{max(high, 1)}"
+
+
 class Identified(NamedTuple):
     """What identity says of a batch."""
 
@@ -125,10 +135,11 @@ class Identified(NamedTuple):
 class Identity:
     """The identity of one policy, ready for use; makes no changes and can be shared by threads."""
 
-    __slots__ = ("_fields", "_full", "_special")
+    __slots__ = ("_fields", "_full", "_special", "_window_key")
 
     def __init__(self, policy: Policy) -> None:
         self._full = policy.identity == "full_args"
+        self._window_key = _exact_window_key if policy.read_window == "exact" else _window_key
         self._fields = policy.identity_fields
         self._special = _WHOLE_ARGS | {"read_file", *self._fields}
 
@@ -159,7 +170,7 @@ class Identity:
         if fields is not None:
             return _subset(args, fields, fallback)
         if name == "read_file" and fallback is None:
-            return _window_key(args)
+            return self._window_key(args)
         if self._full or name in _WHOLE_ARGS:
             return dumps(args) if fallback is None else fallback
         return _subset(args, SALIENT, fallback)

@@ -17,9 +17,15 @@ from loopscope.engine.parsing import INTEGERS, READERS, Limits, unknown
 from loopscope.engine.sections import Budget, Cycle, OnStop, Pair, RepeatInBatch, Stagnation
 from loopscope.errors import PolicyError, Problem
 
-__all__ = ["BOUNDED", "DEFAULT", "PRESETS", "PROGRESS", "IdentityMode", "Limits", "Policy"]
+__all__ = ["BOUNDED", "DEFAULT", "PRESETS", "PROGRESS", "UNBOUNDED", "IdentityMode", "Limits", "Policy"]
 
 IdentityMode: TypeAlias = Literal["salient", "full_args"]
+ReadWindow: TypeAlias = Literal["buckets", "exact"]
+FrequencyWindow: TypeAlias = Literal["limits", "unbounded"]
+CountedIn: TypeAlias = Literal["run", "thread"]
+
+UNBOUNDED = 1 << 62
+"""The frequency window that holds whatever comes."""
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -50,6 +56,17 @@ class Policy(Struct, frozen=True, kw_only=True):
     """Which arguments make two calls the same: the salient ones, or all of them."""
     identity_fields: dict[str, tuple[str, ...]] = {}
     """The arguments that count for single tools, by tool name."""
+    read_window: ReadWindow = "buckets"
+    """What makes two `read_file` calls of a path the same: the 200-line buckets of their first and last lines, or (as in
+    DeerFlow from 2026-09-16 on) exactly the lines that they ask for."""
+    tool_freq_window: FrequencyWindow = "limits"
+    """Which calls the frequency layer counts: the newest ones, as many as its largest limit asks for, or (as in DeerFlow
+    until July 2026) all of the scope."""
+    severity_first: bool = True
+    """A batch is accounted whole before it is decided. False (as in DeerFlow until 2026-09-07): a warning ends the look
+    at it, so that what comes later in it is not counted and cannot stop it."""
+    scope: CountedIn = "run"
+    """What has one history: a run of a thread, or (as in DeerFlow until 2026-09-10) the whole thread over all runs."""
     result_aware: bool = False
     """Hard limits count only occurrences that brought nothing new."""
     cycle: Cycle = Cycle()
@@ -79,7 +96,9 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def frequency_window(self) -> int:
-        """Calls of one scope that the frequency layer remembers: enough for every limit to be reached."""
+        """Calls of one scope that the frequency layer remembers: enough for every limit to be reached, or all of them."""
+        if self.tool_freq_window == "unbounded":
+            return UNBOUNDED
         highest = max((limits.hard_limit for limits in self.tool_freq_overrides.values()), default=0)
         return max(self.window_size, self.tool_freq_hard_limit, highest)
 
@@ -182,5 +201,14 @@ BOUNDED = DEFAULT.with_(
     repeat_in_batch=RepeatInBatch(3),
 )
 PROGRESS = BOUNDED.with_(result_aware=True, stagnation=Stagnation("results", warn=3))
-PRESETS: Mapping[str, Policy] = {"deerflow": DEFAULT, "bounded": BOUNDED, "progress": PROGRESS}
-"""Policies that are known by name; `docs/detection.md` has the figures that they reach on public cases."""
+_SNAPSHOT = DEFAULT.with_(severity_first=False, scope="thread")
+PRESETS: Mapping[str, Policy] = {
+    "deerflow": DEFAULT,
+    "deerflow-2026-04": _SNAPSHOT.with_(tool_freq_window="unbounded"),
+    "deerflow-2026-08-22": _SNAPSHOT,
+    "deerflow-2026-09-16": DEFAULT.with_(read_window="exact"),
+    "bounded": BOUNDED,
+    "progress": PROGRESS,
+}
+"""Policies that are known by name; those with a date are the rules that DeerFlow had then (its pull requests 4072, 5245,
+5344 and 5486 lie between them). `docs/detection.md` has the figures that they reach on public cases."""
