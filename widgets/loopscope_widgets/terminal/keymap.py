@@ -15,7 +15,7 @@ from textual.keys import Keys
 
 from loopscope.errors import UsageError
 
-__all__ = ["GLOBAL", "LIST", "LIVE", "PRESETS", "WINDOW", "Key", "Keymap", "bindings", "keymap"]
+__all__ = ["BESIDE", "GLOBAL", "LIST", "LIVE", "PRESETS", "WINDOW", "Key", "Keymap", "bindings", "keymap"]
 
 
 class Key(NamedTuple):
@@ -106,6 +106,10 @@ LIVE: tuple[Key, ...] = (
     Key("live.detach", "D", "detach", "D", "detach: the agent goes on", "Live"),
 )
 """Keys of a live run; they go before those of all runs."""
+BESIDE: tuple[Key, ...] = (
+    Key("pane.output", "8", "pane(8)", "8", "Output: what the program writes", "Live", "Output", "8"),
+)
+"""Keys of a program that was begun with the debugger."""
 WINDOW: tuple[Key, ...] = (
     Key("window.close", "escape,q", "leave", "esc q", "close a window", "In a window"),
     Key("ask.close", "escape", "leave", "esc", "leave a line where one types", "In a window"),
@@ -119,7 +123,7 @@ PRESETS: dict[str, dict[str, str]] = {
 """Keymaps by name. Keys of VS Code's debugger come beside our own."""
 _TOGETHER = (
     ("", (*GLOBAL, *LIST)),
-    ("live.", (*LIVE, *LIST)),
+    ("live.", (*LIVE, *BESIDE, *LIST)),
     ("window.", (*WINDOW, *LIST)),
     ("picker.", (*WINDOW, *LIST)),
     ("ask.", WINDOW),
@@ -178,7 +182,7 @@ def keymap(wanted: object, where: str) -> Keymap:
         changed.update(PRESETS[preset])
     elif preset is not None:
         problems.append(f"there is no preset {preset!r}: there is {', '.join(PRESETS)}")
-    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *WINDOW)}
+    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *BESIDE, *WINDOW)}
     for identity, value in _flat(table):
         if identity not in known:
             near = difflib.get_close_matches(identity, known, n=1)
@@ -239,6 +243,11 @@ def _conflicts(mine: Keymap) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
-    """The table as Textual takes it."""
-    return [Binding(key.keys, key.action, key.help, id=key.id, show=False) for key in keys]
+def bindings(keys: tuple[Key, ...], *, first: str = "") -> list[BindingType]:
+    """The table as Textual takes it.
+
+    Args:
+        keys: the keys.
+        first: id of the one that acts before the focused pane sees it; its action skips what is not its business.
+    """
+    return [Binding(key.keys, key.action, key.help, id=key.id, show=False, priority=key.id == first) for key in keys]

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.events import Click
 from textual.message import Message
@@ -103,7 +104,8 @@ class Picker(Screen[None]):
     """
 
     AUTO_FOCUS = "#recordings"
-    BINDINGS = bindings(tuple(key for key in WINDOW if key.id.startswith("picker.")))
+    # The focus moves before the next key is given to whatever has it: one types / and a path in one go.
+    BINDINGS = bindings(tuple(key for key in WINDOW if key.id.startswith("picker.")), first="picker.type")
 
     class Running(Message):
         """A worker has found the processes that run."""
@@ -236,7 +238,10 @@ class Picker(Screen[None]):
 
     def action_type(self) -> None:
         """Type a path."""
-        self.set_focus(self.query_one(Input))
+        line = self.query_one(Input)
+        if self.focused is line:
+            raise SkipAction
+        self.set_focus(line)
 
     def action_leave(self) -> None:
         """Back to the list, else to where one came from."""
