@@ -8,9 +8,13 @@ from typing import Any
 
 from loopscope.engine.events import Batch, ScopeKey
 
-__all__ = ["Account", "Accounts"]
+__all__ = ["CLOCKS", "Account", "Accounts"]
 
 MINUTE = 60.0
+_SUMS = ("iterations", "model_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "cost_usd")
+"""The counters that are added up."""
+CLOCKS = ("wall_clock_s", "requests_per_minute")
+"""The counters that are read off the clock of the events."""
 DEEPEST = 64
 """Ancestors that are charged: more than any real hand-off, and an end for parents that form a ring."""
 KEPT = 2 * DEEPEST
@@ -20,10 +24,12 @@ KEPT = 2 * DEEPEST
 class Account:
     """The counters of one scope, its sub-agents' spending included."""
 
-    __slots__ = ("counters", "recent", "started", "warned")
+    __slots__ = (*_SUMS, "recent", "started", "warned")
 
     def __init__(self, started: float | None) -> None:
-        self.counters: dict[str, float] = {}
+        self.iterations = self.model_calls = self.tool_calls = 0
+        self.input_tokens = self.output_tokens = self.total_tokens = 0
+        self.cost_usd: float = 0
         self.recent: deque[float] = deque()
         """Times of the model calls of the last minute, Unix seconds."""
         self.started = started
@@ -32,23 +38,21 @@ class Account:
 
     def charge(self, batch: Batch) -> None:
         """Add what one AI message cost."""
-        usage, calls = batch.usage, len(batch.calls)
-        tokens_in = (usage.input_tokens or 0) if usage is not None else 0
-        tokens_out = (usage.output_tokens or 0) if usage is not None else 0
-        self._add("iterations", 1 if calls else 0)
-        self._add("model_calls", 1)
-        self._add("tool_calls", calls)
-        self._add("input_tokens", tokens_in)
-        self._add("output_tokens", tokens_out)
-        self._add("total_tokens", tokens_in + tokens_out)
-        self._add("cost_usd", (usage.cost_usd or 0) if usage is not None else 0)
-        if batch.ts is not None:
-            self.recent.append(batch.ts)
-            while self.recent[0] <= batch.ts - MINUTE:
-                self.recent.popleft()
-
-    def _add(self, counter: str, amount: float) -> None:
-        self.counters[counter] = self.counters.get(counter, 0) + amount
+        self.model_calls += 1
+        if calls := len(batch.calls):
+            self.iterations += 1
+            self.tool_calls += calls
+        if (usage := batch.usage) is not None:
+            tokens_in, tokens_out = usage.input_tokens or 0, usage.output_tokens or 0
+            self.input_tokens += tokens_in
+            self.output_tokens += tokens_out
+            self.total_tokens += tokens_in + tokens_out
+            self.cost_usd += usage.cost_usd or 0
+        if (now := batch.ts) is not None:
+            recent = self.recent
+            recent.append(now)
+            while recent[0] <= now - MINUTE:
+                recent.popleft()
 
     def value(self, counter: str, now: float | None) -> float:
         """What a counter stands at; `now` is the time of the batch that is decided."""
@@ -56,12 +60,13 @@ class Account:
             return max(0.0, now - self.started) if now is not None and self.started is not None else 0.0
         if counter == "requests_per_minute":
             return len(self.recent)
-        return self.counters.get(counter, 0)
+        found: float = getattr(self, counter)
+        return found
 
     def dump(self) -> dict[str, Any]:
         """The account as plain data."""
         return {
-            "counters": dict(self.counters),
+            "counters": {counter: getattr(self, counter) for counter in _SUMS},
             "recent": list(self.recent),
             "started": self.started,
             "warned": sorted(self.warned),
@@ -71,7 +76,8 @@ class Account:
     def load(cls, data: dict[str, Any]) -> Account:
         """The account that `dump` gave."""
         account = cls(data["started"])
-        account.counters.update(data["counters"])
+        for counter, value in data["counters"].items():
+            setattr(account, counter, value)
         account.recent.extend(data["recent"])
         account.warned.update(data["warned"])
         return account
@@ -104,21 +110,28 @@ class Accounts:
 
     def begin(self, key: ScopeKey, ts: float | None, limit: int) -> Account:
         """The account of a scope, whose clock starts at its first event that has a time."""
-        account = self.scopes.get(key)
+        scopes = self.scopes
+        account = scopes.get(key)
         if account is None:
-            account = self.scopes[key] = Account(ts)
+            account = scopes[key] = Account(ts)
         elif account.started is None:
             account.started = ts
-        self.scopes.move_to_end(key)
+        scopes.move_to_end(key)
         if key in self.parents:
             self.parents.move_to_end(key)
-        while len(self.scopes) > max(2 * limit, KEPT):
-            self.scopes.popitem(last=False)
+        if len(scopes) > KEPT:
+            while len(scopes) > max(2 * limit, KEPT):
+                scopes.popitem(last=False)
         return account
 
     def charge(self, batch: Batch, limit: int) -> list[Account]:
         """Charge an AI message to its scope and to every ancestor; their accounts, nearest first."""
-        charged = [self.begin(key, batch.ts, limit) for key in list(self.lineage(batch.scope))]
+        own = batch.scope
+        if own not in self.parents:
+            account = self.begin(own, batch.ts, limit)
+            account.charge(batch)
+            return [account]
+        charged = [self.begin(key, batch.ts, limit) for key in list(self.lineage(own))]
         for account in charged:
             account.charge(batch)
         return charged

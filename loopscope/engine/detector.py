@@ -31,7 +31,7 @@ from loopscope.engine.events import (
 from loopscope.engine.identity import Identified, Identity
 from loopscope.engine.joins import Place
 from loopscope.engine.policy import DEFAULT, Policy
-from loopscope.engine.rules import Facts, Finding, ResultRule, Rule, WitnessRule, compile_rules
+from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step, WitnessRule, compile_rules
 from loopscope.engine.scope import Registry, ScopeState, Spent
 from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
 from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
@@ -47,14 +47,19 @@ _NOBODY = {"ts": None, "thread_id": None, "run_id": None}
 class _Compiled:
     """A policy with what is derived from it once."""
 
-    __slots__ = ("budgets", "identity", "keep", "limit", "plain", "policy", "result_rules", "rules", "witness_rules")
+    __slots__ = (
+        "budgets", "early", "identity", "keep", "limit", "plain", "policy", "rules", "whole_thread", "witness_rules",
+    )  # fmt: skip
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.identity = Identity(policy)
         self.limit = policy.max_tracked_threads
+        self.whole_thread = policy.scope == "thread"
+        """All runs of a thread share one state, that of its scope without a run."""
+        self.early = not policy.severity_first
+        """A warning ends the look at a batch for the layers that `tool_frequency` comes after."""
         self.rules: tuple[Rule, ...] = compile_rules(policy)
-        self.result_rules = tuple(rule for rule in self.rules if isinstance(rule, ResultRule))
         self.witness_rules = tuple(rule for rule in self.rules if isinstance(rule, WitnessRule))
         cycle = policy.cycle
         laps = max(cycle.hash.largest, cycle.names.largest) * (cycle.max_period or 0)
@@ -115,8 +120,13 @@ class LoopDetector:
         return self._registry.scopes
 
     def scope(self, key: ScopeKey) -> ScopeState | None:
-        """The state of one scope; None if it has made no call yet or was evicted."""
-        return self._registry.scopes.get(key)
+        """The state of one scope, or of its whole thread; None if it has made no call yet or was evicted."""
+        return self._registry.scopes.get(self._home(key))
+
+    def _home(self, key: ScopeKey) -> ScopeKey:
+        """Where the state of a scope is kept: its policy may give all runs of a thread one."""
+        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
+        return ScopeKey(key[0], None) if compiled.whole_thread else key
 
     def pending(self, key: ScopeKey) -> tuple[str, ...]:
         """The warning texts that wait for this scope's next model call, oldest first."""
@@ -125,7 +135,7 @@ class LoopDetector:
 
     def spent(self, key: ScopeKey) -> Spent:
         """What this scope has used up so far."""
-        return self._registry.spent(key)
+        return self._registry.spent(self._home(key))
 
     def account(self, key: ScopeKey) -> Account | None:
         """The budgets' account of one scope; None under a policy without budgets, and before its first event."""
@@ -164,10 +174,10 @@ class LoopDetector:
             if len(calls) == 1 and compiled.plain:
                 return (self.fold(event, compiled.identity.hash(calls), (calls[0].name or "",)),)
             return self._observe_batch(event, compiled)
+        if type(event) is Result:
+            return self._observe_result(event)
         if isinstance(event, Mapping):
             return self.observe(msgspec.convert({**_NOBODY, **event}, Event))
-        if isinstance(event, Result):
-            return self._observe_result(event)
         if isinstance(event, Witness):
             return self._observe_witness(event)
         self._take(event)
@@ -189,14 +199,21 @@ class LoopDetector:
     def _observe_batch(self, batch: Batch, compiled: _Compiled) -> tuple[Decision, ...]:
         calls = batch.calls
         if not calls:
-            self._registry.charge_callless(batch, self._compiled.limit)
+            self._registry.charge_callless(self._home(batch.scope), batch, self._compiled.limit)
             if compiled.budgets:
                 self._accounts.charge(batch, self._compiled.limit)
             return _NOTHING
-        digest, repeats = compiled.identity.read(calls)
-        decision = self.fold(batch, digest, tuple([call.name or "" for call in calls]), repeats)
-        if compiled.keep and (trail := self._registry.scopes[batch.scope].trail) is not None:
-            trail.open.opened(decision.batch, [call.id for call in calls])
+        if len(calls) == 1:
+            decision = self.fold(batch, compiled.identity.hash(calls), (calls[0].name or "",))
+        else:
+            digest, repeats = compiled.identity.read(calls)
+            decision = self.fold(batch, digest, tuple([call.name or "" for call in calls]), repeats)
+        key: ScopeKey = (batch.thread_id, batch.run_id)  # type: ignore[assignment]  # as in `fold`
+        if compiled.keep and (trail := self._registry.scopes[key].trail) is not None:
+            if len(calls) == 1:
+                trail.open.opened_one(decision.batch, calls[0].id)
+            else:
+                trail.open.opened(decision.batch, [call.id for call in calls])
         return (decision,)
 
     def identify(self, batch: Batch) -> Identified:
@@ -204,7 +221,7 @@ class LoopDetector:
         compiled = self._own.get(batch.scope, self._compiled) if self._own else self._compiled
         return compiled.identity.read(batch.calls)
 
-    def fold(  # noqa: C901, PLR0912 - the hot path in one piece: a call costs as much as what it would hold
+    def fold(  # noqa: C901, PLR0912, PLR0915 - the hot path in one piece: a call costs as much as what it would hold
         self, batch: Batch, digest: str, names: tuple[str, ...], repeats: tuple[tuple[str, str, int], ...] = ()
     ) -> Decision:
         """Decide a batch whose hash is known, so that a replay need not read its arguments again.
@@ -220,34 +237,49 @@ class LoopDetector:
         key: ScopeKey = (thread_id, run_id)  # type: ignore[assignment]  # equal to the named tuple, and cheaper
         if self._own:
             compiled = self._own.get(key, compiled)
+        if compiled.whole_thread:
+            key = ScopeKey(thread_id, None)
         scope = scopes.get(key)
         if scope is None or len(scopes) > self._compiled.limit:
             if compiled.budgets:
                 self._touch_ancestors(batch.scope)
-            scope = self._registry.touch(batch, self._compiled.limit, compiled.rules)
+            scope = self._registry.touch(ScopeKey(*key), batch.ts, self._compiled.limit, compiled.rules)
         else:
             scopes.move_to_end(key)
         if scope.rules is not compiled.rules:
             scope.align(compiled.rules, compiled.policy)
         scope.spent.charge(batch)
-        if compiled.plain:
-            facts = Facts(number, batch.seq, batch.ts, digest, names)
-        else:
-            facts = self._facts(compiled, scope, batch, digest, names, repeats)
+        brought = trail = None
+        accounts: Sequence[Account] = ()
+        if not compiled.plain:
+            if compiled.keep:
+                trail = scope.trail
+                if trail is None or trail.keep != compiled.keep:
+                    trail = scope.follow(compiled.keep)
+                brought = trail.begin(number, digest, names)
+            if compiled.budgets:
+                accounts = self._charge(batch, key)
+        facts = Facts(number, batch.seq, batch.ts, digest, names, repeats, trail, accounts)
         if scope.warnings:
             scope.note(facts, assume_delivery=self.assume_delivery)
+        end: Finding | None = None
         stop: Finding | None = None
         warn: Finding | None = None
-        for account, state in scope.steps:
-            finding = account(state, facts, stop)
+        steps: list[tuple[Step, RuleState]] = scope.brief
+        if repeats or scope.woken:
+            steps, scope.woken = scope.steps, False
+        for account, state in steps:
+            finding = account(state, facts, end)
             if finding is not None:
-                if finding.action == "warn":
-                    warn = warn or finding
-                else:
-                    stop = stop or finding
+                if finding.action != "warn":
+                    end = stop = stop or finding
+                elif warn is None:
+                    warn = finding
+                    if compiled.early:
+                        end = stop or warn
         count = scope.hashes.counts[digest]
-        if compiled.keep and scope.trail is not None:
-            scope.trail.batches[number].hash_count = count
+        if brought is not None:
+            brought.hash_count = count
         found = stop or warn
         if found is None:
             return Decision(number, batch.seq, thread_id, run_id, digest, count)
@@ -258,26 +290,12 @@ class LoopDetector:
             found.action, found.layer, found.tool, found.count, found.threshold, "batch", found.counter or UNSET,
         )  # fmt: skip
 
-    def _facts(  # noqa: PLR0913, PLR0917 - all that a batch brings
-        self,
-        compiled: _Compiled,
-        scope: ScopeState,
-        batch: Batch,
-        digest: str,
-        names: tuple[str, ...],
-        repeats: tuple[tuple[str, str, int], ...],
-    ) -> Facts:
-        """The facts for layers that look at results, at repeats and at budgets."""
-        if compiled.keep:
-            trail = scope.trail = scope.trail or Trail(compiled.keep)
-            trail.keep = compiled.keep
-            trail.begin(self.batches, digest, names)
-        accounts: list[Account] = []
-        if compiled.budgets:
-            accounts = self._accounts.charge(batch, self._compiled.limit)
-            self._touch_ancestors(scope.key)
-        found = scope.trail if compiled.keep else None
-        return Facts(self.batches, batch.seq, batch.ts, digest, names, repeats, found, accounts)
+    def _charge(self, batch: Batch, key: ScopeKey) -> list[Account]:
+        """The accounts that this batch is charged to, nearest first."""
+        accounts = self._accounts.charge(batch, self._compiled.limit)
+        if len(accounts) > 1:
+            self._touch_ancestors(key)
+        return accounts
 
     def _touch_ancestors(self, key: ScopeKey) -> None:
         """Make the ancestors of a scope the most recently used ones: before it, lest it evicts them, and after it."""
@@ -287,14 +305,15 @@ class LoopDetector:
                 scopes.move_to_end(each)
 
     def _observe_result(self, result: Result) -> tuple[Decision, ...]:
-        scope = self.scope(result.scope)
-        if scope is None or scope.trail is None:
+        key: ScopeKey = (result.thread_id, result.run_id)  # type: ignore[assignment]  # as in `fold`
+        scope = self._registry.scopes.get(self._home(key))
+        if scope is None or (trail := scope.trail) is None or (place := trail.open.closed(result.call_id)) is None:
             return _NOTHING
-        place = scope.trail.open.closed(result.call_id)
-        brought = scope.trail.batches.get(place.batch) if place is not None else None
-        if place is None or brought is None:
+        batch, call = place
+        brought = trail.batches.get(batch)
+        if brought is None:
             return _NOTHING
-        return self.fold_result(scope.key, place, outcome_of(result, brought.names[place.call]), result.seq)
+        return self._account_result(scope, key, place, outcome_of(result, brought.names[call]), result.seq)
 
     def fold_result(self, key: ScopeKey, place: Place, outcome: Outcome, seq: int) -> tuple[Decision, ...]:
         """Account a result whose call is known; a decision where it completes its batch and a layer warns or stops.
@@ -306,40 +325,54 @@ class LoopDetector:
             seq: of the result's event.
         """
         scope = self.scope(key)
-        brought = scope.trail.add(*place, outcome) if scope is not None and scope.trail is not None else None
-        if scope is None or brought is None or not brought.complete:
+        return _NOTHING if scope is None else self._account_result(scope, key, place, outcome, seq)
+
+    def _account_result(
+        self, scope: ScopeState, key: ScopeKey, place: Place, outcome: Outcome, seq: int
+    ) -> tuple[Decision, ...]:
+        trail = scope.trail
+        brought = trail.add(place[0], place[1], outcome) if trail is not None else None
+        if brought is None or None in brought.outcomes:
             return _NOTHING
-        rules = self._own.get(key, self._compiled).result_rules
-        return self._at_result(
-            scope, brought, seq, [rule.account_results(scope.states[rule.layer], brought) for rule in rules]
-        )
+        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
+        if scope.rules is not compiled.rules:
+            scope.align(compiled.rules, compiled.policy)
+        found: list[Finding] | None = None
+        for account, state in scope.result_steps:
+            finding = account(state, brought)
+            if finding is not None:
+                found = [*(found or ()), finding]
+        return _NOTHING if found is None else self._at_result(scope, key, brought, seq, found)
 
     def _observe_witness(self, witness: Witness) -> tuple[Decision, ...]:
         scope = self.scope(witness.scope)
         if scope is None or scope.trail is None or not scope.trail.batches:
             return _NOTHING
         brought = next(reversed(scope.trail.batches.values()))
-        rules = self._own.get(scope.key, self._compiled).witness_rules
+        compiled = self._own.get(witness.scope, self._compiled)
+        if scope.rules is not compiled.rules:
+            scope.align(compiled.rules, compiled.policy)
         found = [
-            rule.account_witness(scope.states[rule.layer], witness.values, complete=brought.complete) for rule in rules
+            rule.account_witness(scope.states[rule.layer], witness.values, complete=brought.complete)
+            for rule in compiled.witness_rules
         ]
-        return self._at_result(scope, brought, witness.seq, found)
+        known = [finding for finding in found if finding is not None]
+        return self._at_result(scope, witness.scope, brought, witness.seq, known) if known else _NOTHING
 
     @staticmethod
     def _at_result(
-        scope: ScopeState, brought: Brought, seq: int, findings: Sequence[Finding | None]
+        scope: ScopeState, key: ScopeKey, brought: Brought, seq: int, found: Sequence[Finding]
     ) -> tuple[Decision, ...]:
-        """The decision of the layers that look at results: the first stop, else the first warning, else none."""
-        found = [finding for finding in findings if finding is not None]
+        """The decision of the layers that look at results: the first stop, else the first warning."""
         stop = next((finding for finding in found if finding.action == "hard_stop"), None)
-        chosen = stop or next(iter(found), None)
-        if chosen is None:
-            return _NOTHING
+        chosen = stop or found[0]
         if stop is None:
             scope.warn(chosen, brought.n, brought.hash, brought.names)
+        else:
+            scope.woken = True
         return (
             Decision(
-                brought.n, seq, scope.key.thread_id, scope.key.run_id, brought.hash, brought.hash_count,
+                brought.n, seq, key[0], key[1], brought.hash, brought.hash_count,
                 chosen.action, chosen.layer, chosen.tool, chosen.count, chosen.threshold, "result",
             ),
         )  # fmt: skip
@@ -368,7 +401,7 @@ class LoopDetector:
             self._registry.forget()
             self._accounts.scopes.clear()
         else:
-            self._registry.drop(event.scope)
+            self._registry.drop(self._home(event.scope))
             self._accounts.scopes.pop(event.scope, None)
 
     def adopt(self, policy: Policy, scope: ScopeKey | None = None) -> None:

@@ -39,17 +39,30 @@ class OpenCalls:
         if self._count > OPEN_KEPT:
             self._forget_half()
 
+    def opened_one(self, batch: int, call_id: str | None) -> None:
+        """As `opened`, for a batch of one call."""
+        places = self._by_id.get(call_id)
+        if places is None:
+            self._by_id[call_id] = [Place(batch, 0)]
+        else:
+            places.append(Place(batch, 0))
+        self._count += 1
+        if self._count > OPEN_KEPT:
+            self._forget_half()
+
     def closed(self, call_id: str | None) -> Place | None:
         """The call that this result closes; None if no open call has the id."""
         places = self._by_id.get(call_id)
         if not places:
             return None
+        if len(places) == 1:
+            del self._by_id[call_id]
+            self._count -= 1
+            return places[0]
         newest = places[-1].batch
         first = next(index for index, place in enumerate(places) if place.batch == newest)
         place = places.pop(first)
         self._count -= 1
-        if not places:
-            del self._by_id[call_id]
         return place
 
     def _forget_half(self) -> None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from loopscope.engine.events import Batch, ScopeKey, Usage
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step, Window
+from loopscope.engine.rules import Facts, Finding, ResultStep, Rule, RuleState, Step, Window
 from loopscope.engine.texts import warning_text
 from loopscope.engine.trail import Trail
 
@@ -103,7 +103,9 @@ class Spent(Struct):
 class ScopeState:
     """Histories, marks, warnings and spending of one scope."""
 
-    __slots__ = ("hashes", "key", "rules", "spent", "states", "steps", "trail", "warnings")
+    __slots__ = (
+        "brief", "hashes", "key", "result_steps", "rules", "spent", "states", "steps", "trail", "warnings", "woken",
+    )  # fmt: skip
 
     def __init__(self, key: ScopeKey, rules: tuple[Rule, ...], spent: Spent) -> None:
         self.key = key
@@ -119,7 +121,18 @@ class ScopeState:
         self.states: dict[str, RuleState] = {
             rule.layer: known[rule.layer] if rule.layer in known else rule.new_state() for rule in self.rules
         }
-        self.steps: list[tuple[Step, RuleState]] = [(rule.account, self.states[rule.layer]) for rule in self.rules]
+        asked = [(rule, self.states[rule.layer]) for rule in self.rules]
+        self.steps: list[tuple[Step, RuleState]] = [(rule.account, state) for rule, state in asked]
+        """All layers, most severe first."""
+        self.brief: list[tuple[Step, RuleState]] = [
+            (rule.account, state) for rule, state in asked if rule.woken_by is None
+        ]
+        """Those that are asked about a batch that nothing else wakes a layer for."""
+        self.result_steps: list[tuple[ResultStep, RuleState]] = [
+            (at_results, state) for rule, state in asked if (at_results := getattr(rule, "account_results", None))
+        ]
+        self.woken = True
+        """A stop that was found at results may wait for the next batch."""
         self.hashes: Window = self.states["identical_call_set"]
         """The window of batch hashes."""
 
@@ -140,6 +153,12 @@ class ScopeState:
             self.trail = None
         if not policy.result_aware:
             self.tools.places.clear()
+
+    def follow(self, keep: int) -> Trail:
+        """What this scope's batches brought, so many of them remembered."""
+        trail = self.trail = self.trail or Trail(keep)
+        trail.keep = keep
+        return trail
 
     def warn(self, finding: Finding, batch: int, digest: str, names: tuple[str, ...]) -> None:
         """This warning is emitted: its layer marks what it is about, and its text waits for the model's next turn."""
@@ -203,12 +222,11 @@ class Registry:
         self.scopes: OrderedDict[ScopeKey, ScopeState] = OrderedDict()
         self.callless: OrderedDict[ScopeKey, Spent] = OrderedDict()
 
-    def touch(self, batch: Batch, limit: int, rules: tuple[Rule, ...]) -> ScopeState:
-        """The state of this batch's scope, now the most recently used; whole scopes beyond `limit` are evicted."""
-        key = batch.scope
+    def touch(self, key: ScopeKey, ts: float | None, limit: int, rules: tuple[Rule, ...]) -> ScopeState:
+        """The state of a scope, now the most recently used; whole scopes beyond `limit` are evicted."""
         scope = self.scopes.get(key)
         if scope is None:
-            spent = self.callless.pop(key, None) or Spent(started=batch.ts)
+            spent = self.callless.pop(key, None) or Spent(started=ts)
             scope = self.scopes[key] = ScopeState(key, rules, spent)
         else:
             self.scopes.move_to_end(key)
@@ -216,9 +234,8 @@ class Registry:
             self.scopes.popitem(last=False)
         return scope
 
-    def charge_callless(self, batch: Batch, limit: int) -> None:
+    def charge_callless(self, key: ScopeKey, batch: Batch, limit: int) -> None:
         """Charge an AI message without calls: it touches no scope, so it must not evict one either."""
-        key = batch.scope
         scope = self.scopes.get(key)
         if scope is not None:
             scope.spent.charge_callless(batch)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from loopscope.engine.events import Result
 from loopscope.engine.joins import OpenCalls
@@ -26,7 +27,7 @@ _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}\b|\d+")
 _SPACE = re.compile(r"\s+")
 
 
-class Outcome(NamedTuple):
+class Outcome(Struct, frozen=True, gc=False):
     """The result of one call as the layers see it."""
 
     tool: str
@@ -82,16 +83,15 @@ class Trail:
 
     def begin(self, n: int, digest: str, names: tuple[str, ...]) -> Brought:
         """A batch was asked for; nothing of it is in yet."""
-        previous = self._last_of.pop(digest, 0)
-        self._last_of[digest] = n
-        size = len(names)
+        batches, last_of, size = self.batches, self._last_of, len(names)
+        previous = last_of.pop(digest, 0)
+        last_of[digest] = n
         moved = self._last_new > previous
-        brought = Brought(n, digest, 0, names, [None] * size, [False] * size, previous, moved)
-        self.batches[n] = brought
-        while len(self.batches) > self.keep:
-            self.batches.popitem(last=False)
-        while len(self._last_of) > DISTINCT_KEPT:
-            self._last_of.popitem(last=False)
+        brought = batches[n] = Brought(n, digest, 0, names, [None] * size, [False] * size, previous, moved)
+        while len(batches) > self.keep:
+            batches.popitem(last=False)
+        if len(last_of) > DISTINCT_KEPT:
+            last_of.popitem(last=False)
         return brought
 
     def add(self, n: int, call: int, outcome: Outcome) -> Brought | None:
@@ -99,15 +99,15 @@ class Trail:
         brought = self.batches.get(n)
         if brought is None or brought.outcomes[call] is not None:
             return None
-        key = (outcome.tool, outcome.digest)
-        new = key not in self._seen
-        self._seen[key] = None
-        self._seen.move_to_end(key)
-        if len(self._seen) > DISTINCT_KEPT:
-            self._seen.popitem(last=False)
+        key, seen = (outcome.tool, outcome.digest), self._seen
+        new = key not in seen
         if new:
+            seen[key] = None
+            if len(seen) > DISTINCT_KEPT:
+                seen.popitem(last=False)
             self._note_new(n)
         else:
+            seen.move_to_end(key)
             self.repeated += 1
         brought.fresh[call] = new
         brought.outcomes[call] = outcome
@@ -159,7 +159,7 @@ class Trail:
 
 
 def _dump(brought: Brought) -> tuple[Any, ...]:
-    outcomes = [outcome and list(outcome) for outcome in brought.outcomes]
+    outcomes = [outcome and list(astuple(outcome)) for outcome in brought.outcomes]
     of_batch = (brought.n, brought.hash, brought.hash_count, brought.names)
     return (*of_batch, outcomes, list(brought.fresh), brought.previous, brought.moved)
 

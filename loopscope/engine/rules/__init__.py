@@ -6,7 +6,7 @@ A new layer is a file beside these and a line here; the order of decision is the
 from __future__ import annotations
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Facts, Finding, ResultRule, Rule, RuleState, Step, WitnessRule
+from loopscope.engine.rules.base import Facts, Finding, ResultRule, ResultStep, Rule, RuleState, Step, WitnessRule
 from loopscope.engine.rules.budget import BudgetRule
 from loopscope.engine.rules.cycle import CycleRule
 from loopscope.engine.rules.error_streak import ErrorStreak
@@ -20,6 +20,7 @@ __all__ = [
     "Facts",
     "Finding",
     "ResultRule",
+    "ResultStep",
     "Rule",
     "RuleState",
     "Step",

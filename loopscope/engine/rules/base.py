@@ -16,7 +16,7 @@ from msgspec import Struct
 from loopscope.engine.accounts import Account
 from loopscope.engine.trail import Brought, Trail
 
-__all__ = ["Facts", "Finding", "ResultRule", "Rule", "RuleState", "Step", "WitnessRule"]
+__all__ = ["Facts", "Finding", "ResultRule", "ResultStep", "Rule", "RuleState", "Step", "WitnessRule"]
 
 RuleState: TypeAlias = Any
 """The state of one rule in one scope; only that rule knows its type."""
@@ -58,12 +58,24 @@ Step: TypeAlias = "Callable[[RuleState, Facts, Finding | None], Finding | None]"
 """`Rule.account`, bound to its rule."""
 
 
+ResultStep: TypeAlias = "Callable[[RuleState, Brought], Finding | None]"
+"""`ResultRule.account_results`, bound to its rule."""
+
+
 class Rule(Protocol):
     """One layer under one policy: frozen, shared by all scopes; what changes is in the state that it is handed."""
 
     @property
     def layer(self) -> str:
         """Its name in decisions."""
+        ...
+
+    @property
+    def woken_by(self) -> Literal["repeats", "results"] | None:
+        """What a batch must bring for it to be asked: calls that occur more than once, or a stop found at results.
+
+        None: it is asked about every batch.
+        """
         ...
 
     def new_state(self) -> RuleState:

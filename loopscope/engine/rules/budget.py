@@ -6,8 +6,11 @@ of its ancestors; the first counter that is used up stops it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from operator import attrgetter, ge
+from typing import Any, Literal
 
+from loopscope.engine.accounts import CLOCKS, Account
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
 from loopscope.engine.sections import COUNTERS
@@ -28,20 +31,37 @@ class BudgetRule:
     """Compares accounts with limits."""
 
     layer = "budget"
-    __slots__ = ("_budgets",)
+    woken_by: Literal["repeats", "results"] | None = None
+    __slots__ = ("_budgets", "_clocks", "_lowest", "_read")
 
     def __init__(self, policy: Policy) -> None:
         self._budgets = [(counter, policy.budget[counter]) for counter in COUNTERS if counter in policy.budget]
+        lowest = {counter: min(budget.warn * budget.limit, budget.limit) for counter, budget in self._budgets}
+        self._clocks = [(counter, lowest.pop(counter)) for counter in CLOCKS if counter in lowest]
+        # A getter of one attribute alone gives no tuple.
+        self._read = attrgetter(*lowest, "warned", "warned")
+        self._lowest = tuple(lowest.values())
 
     def new_state(self) -> _State:
         return _State()
 
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
+        accounts, now = facts.accounts, facts.ts
+        for account in accounts:
+            if any(map(ge, self._read(account), self._lowest)):
+                break
+            if self._clocks and any(account.value(counter, now) >= lowest for counter, lowest in self._clocks):
+                break
+        else:
+            return None
+        return self._found(state, accounts, now)
+
+    def _found(self, state: _State, accounts: Sequence[Account], now: float | None) -> Finding | None:
         warning: Finding | None = None
         for counter, budget in self._budgets:
             soft = budget.warn * budget.limit
-            for account in facts.accounts:
-                value = account.value(counter, facts.ts)
+            for account in accounts:
+                value = account.value(counter, now)
                 if value >= budget.limit:
                     return Finding("hard_stop", self.layer, None, value, budget.limit, counter=counter)
                 if warning is None and value >= soft and counter not in account.warned:

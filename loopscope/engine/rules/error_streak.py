@@ -6,7 +6,7 @@ batch are one failure (Cline's and hermes-agent's failure counters count them so
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
@@ -28,6 +28,7 @@ class ErrorStreak:
     """Counts failed batches."""
 
     layer = "error_streak"
+    woken_by: Literal["repeats", "results"] | None = "results"
     __slots__ = ("_hard", "_warn")
 
     def __init__(self, policy: Policy) -> None:
@@ -42,9 +43,10 @@ class ErrorStreak:
         return carried
 
     def account_results(self, state: _State, brought: Brought) -> Finding | None:
-        if not all(outcome is not None and outcome.failed for outcome in brought.outcomes):
-            state.streak, state.marked = 0, False
-            return None
+        for outcome in brought.outcomes:
+            if outcome is None or not outcome.failed:
+                state.streak, state.marked = 0, False
+                return None
         state.streak += 1
         tools = set(brought.names)
         tool = tools.pop() if len(tools) == 1 else None

@@ -2,12 +2,13 @@
 
 The rule of DeerFlow's LoopDetectionMiddleware, second layer (deer-flow pull request 5245 for the order: the whole
 batch is accounted before a warning is chosen). A mark keeps a tool from warning twice and is lost when its count
-falls below its warning.
+falls below its warning. Under the rules of before that, which a policy can ask for, a warning ends the look at the batch,
+and only a call of the tool itself takes its mark away.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from loopscope.engine.policy import Limits, Policy
 from loopscope.engine.rules.base import Facts, Finding
@@ -20,24 +21,27 @@ class ToolFrequency:
     """Counts each call's tool in the window of tool names."""
 
     layer = "tool_frequency"
-    __slots__ = ("_aware", "_general", "_overrides", "_size")
+    woken_by: Literal["repeats", "results"] | None = None
+    __slots__ = ("_aware", "_early", "_general", "_overrides", "_size")
 
     def __init__(self, policy: Policy) -> None:
         self._general = Limits(policy.tool_freq_warn, policy.tool_freq_hard_limit)
         self._overrides = policy.tool_freq_overrides
         self._size = policy.frequency_window
         self._aware = policy.result_aware
+        self._early = not policy.severity_first
 
     def new_state(self) -> Window:
         return Window()
 
-    def account(  # noqa: C901 - the hot path in one piece: a call costs as much as what it would hold
+    def account(  # noqa: C901, PLR0912 - the hot path in one piece: a call costs as much as what it would hold
         self, state: Window, facts: Facts, stop: Finding | None
     ) -> Finding | None:
         if stop is not None:
             return None
         candidate: Finding | None = None
         items, counts, size, overrides = state.items, state.counts, self._size, self._overrides
+        places = state.places
         position = -1
         for name in facts.names:
             position += 1
@@ -45,14 +49,16 @@ class ToolFrequency:
                 continue
             items.append(name)
             if self._aware:
-                self._place(state, facts.n, position)
+                places.append((facts.n, position))
+                while len(places) > size:
+                    places.popleft()
             count = counts[name] = counts.get(name, 0) + 1
             while len(items) > size:
                 gone = items.popleft()
                 left = counts[gone] = counts[gone] - 1
                 if not left:
                     del counts[gone]
-                if gone in state.marked and left < overrides.get(gone, self._general).warn:
+                if gone in state.marked and not self._early and left < overrides.get(gone, self._general).warn:
                     state.marked.discard(gone)
                 count = counts[name]
             own = overrides.get(name, self._general) if overrides else self._general
@@ -63,12 +69,9 @@ class ToolFrequency:
                     state.marked.discard(name)
             elif candidate is None and name not in state.marked:
                 candidate = Finding("warn", self.layer, name, count, own.warn, name)
+                if self._early:
+                    break
         return candidate
-
-    def _place(self, state: Window, batch: int, call: int) -> None:
-        state.places.append((batch, call))
-        while len(state.places) > self._size:
-            state.places.popleft()
 
     def _idle(self, state: Window, facts: Facts, name: str, hard_limit: int) -> bool:
         """Whether as many calls of the tool as the limit asks for, this one counted, brought nothing new."""

@@ -7,7 +7,7 @@ the hash has left the window, so a loop that comes back warns again.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
+from typing import Any, Literal
 
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
@@ -20,6 +20,7 @@ class IdenticalCallSet:
     """Counts the batch's hash in the window of hashes."""
 
     layer = "identical_call_set"
+    woken_by: Literal["repeats", "results"] | None = None
     __slots__ = ("_aware", "_hard", "_size", "_warn")
 
     def __init__(self, policy: Policy) -> None:

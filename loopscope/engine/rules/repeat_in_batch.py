@@ -6,7 +6,7 @@ waste, not danger.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
@@ -19,6 +19,7 @@ class RepeatInBatchRule:
     """Looks at the calls that occur more than once in a batch."""
 
     layer = "repeat_in_batch"
+    woken_by: Literal["repeats", "results"] | None = "repeats"
     __slots__ = ("_warn",)
 
     def __init__(self, policy: Policy) -> None:

@@ -7,12 +7,13 @@ in.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.sections import BUILT_IN_WITNESSES
 from loopscope.engine.trail import Brought
 
 __all__ = ["StagnationRule", "progressed"]
@@ -35,13 +36,15 @@ class StagnationRule:
     """Counts iterations without progress."""
 
     layer = "stagnation"
-    __slots__ = ("_hard", "_mode", "_warn", "_witness")
+    __slots__ = ("_hard", "_mode", "_warn", "_witness", "woken_by")
 
     def __init__(self, policy: Policy) -> None:
         self._witness = policy.stagnation.witness
         self._mode = policy.stagnation.mode
         self._warn = policy.stagnation.warn
         self._hard = policy.stagnation.hard_limit
+        own = self._witness not in BUILT_IN_WITNESSES
+        self.woken_by: Literal["repeats", "results"] | None = None if own else "results"
 
     def new_state(self) -> _State:
         return _State()
@@ -54,9 +57,7 @@ class StagnationRule:
 
     def account_results(self, state: _State, brought: Brought) -> Finding | None:
         if self._witness == "results":
-            return self._next(
-                state, [list(outcome[:2]) for outcome in brought.outcomes if outcome is not None], "changes"
-            )
+            return self._next(state, [[o.tool, o.digest] for o in brought.outcomes if o is not None], "changes")
         if self._witness == "last_error":
             failures = [[o.tool, o.error] for o in brought.outcomes if o is not None and o.failed]
             if not failures:
@@ -70,7 +71,7 @@ class StagnationRule:
 
     def account_witness(self, state: _State, values: dict[str, Any], *, complete: bool) -> Finding | None:
         """A value from the program; `complete` tells that the newest iteration's results are all in."""
-        if self._witness not in values:
+        if self._witness not in values or self._witness in BUILT_IN_WITNESSES:
             return None
         if state.waiting and complete:
             state.waiting = False
