@@ -1,4 +1,4 @@
-"""Marks, and the undo of what a person changed: which scope is shown, the filter, the marks.
+"""Marks, and the undo of what a person changed: thresholds, breakpoints, which scope is shown, the filter, the marks.
 
 Undo is an ordinary operation here: each change is a picture of what was before it. Moving the cursor is no change,
 but undoing one puts the cursor back where it was.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from loopscope.engine.breakpoints import Breakpoint
+from loopscope.session.draft import Draft
 from loopscope.session.session import Lane, Session
 
 __all__ = ["Journal"]
@@ -22,6 +24,12 @@ class _View(NamedTuple):
     lane: Lane | None
     filter: str
     marks: tuple[int, ...]
+    breakpoints: tuple[Breakpoint, ...]
+    draft: Draft | None
+
+
+_WORDS = {"filter": "filter", "marks": "marks", "breakpoints": "breakpoints", "draft": "thresholds", "lane": "scope"}
+"""What was changed, in words; of two at once the first one is told."""
 
 
 class _Change(NamedTuple):
@@ -35,7 +43,7 @@ class Journal:
     """The marks of a session, and its changes.
 
     Args:
-        session: whose lane and cursor.
+        session: whose lane, cursor and breakpoints.
     """
 
     def __init__(self, session: Session) -> None:
@@ -44,12 +52,14 @@ class Journal:
         """Numbers of the batches that are marked, in order."""
         self.filter = ""
         """The filter of the decisions."""
+        self.draft: Draft | None = None
+        """The overrides that are being tried; None while nothing was changed."""
         self._changes: list[_Change] = []
         self._last = _Change(self._view, session.cursor)
 
     @property
     def _view(self) -> _View:
-        return _View(self._session.lane, self.filter, self.marks)
+        return _View(self._session.lane, self.filter, self.marks, tuple(self._session.breakpoints), self.draft)
 
     def look(self) -> None:
         """Something may have changed: keep what was before it. To be called after every operation."""
@@ -79,10 +89,11 @@ class Journal:
         if not self._changes:
             return None
         change = self._changes.pop()
-        now = self._view
-        what = "filter" if now.filter != change.view.filter else "marks" if now.marks != change.view.marks else "scope"
-        self.filter, self.marks = change.view.filter, change.view.marks
-        self._session.lane = change.view.lane
+        now, then = self._view, change.view
+        what = next(word for name, word in _WORDS.items() if getattr(now, name) != getattr(then, name))
+        self.filter, self.marks, self.draft = then.filter, then.marks, then.draft
+        self._session.breakpoints[:] = then.breakpoints
+        self._session.lane = then.lane
         self._session.cursor = change.cursor
-        self._last = _Change(self._view, change.cursor)
+        self._last = _Change(then, change.cursor)
         return what

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from loopscope.engine.accounts import Account
-from loopscope.engine.breakpoints import Breakpoint, Moment, hits
+from loopscope.engine.breakpoints import Breakpoint
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Event, Header, Result, ScopeKey, Usage
@@ -25,11 +25,12 @@ from loopscope.engine.scope import ScopeState, Spent, WarningRecord
 from loopscope.errors import UnreadableInputError, UsageError
 from loopscope.export import to_json, to_python, to_toml, to_yaml
 from loopscope.graph import Topology, Visit, observe
+from loopscope.session.halts import Halt, Halts
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
 from loopscope.session.steps import Steps
 from loopscope.session.timeline import Located, Origin, Timeline
-from loopscope.session.whatif import Difference, compare
+from loopscope.session.whatif import Difference, Trial, attempt, compare
 
 __all__ = ["Lane", "Row", "ScopeView", "Session", "Store"]
 
@@ -120,6 +121,8 @@ class Session:
         self.lane: Lane | None = None
         self.breakpoints: list[Breakpoint] = []
         """Where `run_to_breakpoint` stops; change it as you like."""
+        self.halts = Halts(self.timeline, self)
+        """Where breakpoints hold, as far as somebody looked."""
         self._store = store
         self._origins = dict(origins or {})
         self._walker: tuple[int, LoopDetector] | None = None
@@ -236,30 +239,25 @@ class Session:
 
         A one-shot breakpoint that is hit is disabled.
         """
-        numbers = self.batches
-        if direction > 0:
-            ahead = numbers[bisect_right(numbers, self.cursor) :]
-        else:
-            ahead = list(reversed(numbers[: bisect_left(numbers, self.cursor)]))
-        for number in ahead if self.breakpoints else ():
-            moment = self._moment(number)
-            for index, point in enumerate(self.breakpoints):
-                if hits(point, moment):
-                    self.cursor = number
-                    if point.one_shot:
-                        self.breakpoints[index] = msgspec.structs.replace(point, enabled=False)
-                    return point
-        return None
+        halt = self.next_halt(direction)
+        return None if halt is None else self.arrive(halt)
 
-    def _moment(self, number: int) -> Moment:
-        """A batch as breakpoints see it; its arguments are read only where one asks for them."""
-        row = self.row(number)
-        asks = any(point.kind == "argument" and point.enabled for point in self.breakpoints)
-        whole = self.batch(number) if asks else None
-        calls = whole.calls if whole is not None else ()
-        needs_state = any(point.kind in ("pending", "usage") and point.enabled for point in self.breakpoints)
-        scope = self.state_at(number).scope if needs_state else None
-        return Moment(row.decision, calls, row.names, scope, letter_name(row.letter))
+    def next_halt(self, direction: int = 1, wanted: Callable[[], bool] = lambda: True) -> Halt | None:
+        """Where `run_to_breakpoint` would go. Callable from any thread, as it may take its time on a long recording.
+
+        Args:
+            direction: 1 or -1.
+            wanted: asked now and then; the search ends with None where it says no.
+        """
+        return self.halts.search(list(self.breakpoints), self.batches, self.cursor, direction, wanted)
+
+    def arrive(self, halt: Halt) -> Breakpoint:
+        """Go to where a breakpoint holds; it, as it was. A one-shot one is disabled by that."""
+        self.seek(halt.number)
+        if halt.point.one_shot:
+            spent = msgspec.structs.replace(halt.point, enabled=False)
+            self.breakpoints[:] = [spent if point == halt.point else point for point in self.breakpoints]
+        return halt.point
 
     def first_stop(self) -> int | None:
         """The first batch that is stopped."""
@@ -433,6 +431,15 @@ class Session:
     def whatif(self, policy: Policy) -> Difference:
         """The run under another policy: decisions that differ, warnings and stops on each side, and what is certain."""
         return compare(self.timeline, policy, self)
+
+    def attempt(self, policy: Policy, wanted: Callable[[], bool] = lambda: True) -> Trial | None:
+        """As `whatif`, with how each batch is drawn under the policy. Callable from any thread.
+
+        Args:
+            policy: the override.
+            wanted: asked now and then; where it says no, there is no trial.
+        """
+        return attempt(self.timeline, policy, self, wanted)
 
     def export(self, kind: str = "toml") -> str:
         """The policy at the cursor as a file's text.

@@ -6,8 +6,8 @@ stopped elsewhere; from the first such point on a difference is a conjecture, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -18,7 +18,13 @@ from loopscope.engine.nearest import worst
 from loopscope.engine.policy import Policy
 from loopscope.session.timeline import Timeline
 
-__all__ = ["After", "Difference", "Differs", "Reader", "Side", "compare"]
+__all__ = ["STATES", "After", "Difference", "Differs", "Reader", "Side", "Trial", "attempt", "compare"]
+
+STATES = ("new", "repeat", "warn", "stop")
+"""How a batch is drawn."""
+_STATE = {"pass": 0, "warn": 2, "hard_stop": 3}
+_LOOK = 512
+"""Batches between two times that a fold looks whether it is still wanted."""
 
 
 class Side(Struct, frozen=True):
@@ -95,6 +101,28 @@ class Reader(Protocol):
         """The batch with its arguments; None where its line is gone."""
 
 
+class Trial(NamedTuple):
+    """One override, tried on the run as far as that went."""
+
+    policy: Policy
+    batches: int
+    """How many batches were decided."""
+    difference: Difference
+    states: bytes
+    """For each batch its place in `STATES`, under the override."""
+
+    def state(self, number: int) -> str:
+        """How a batch is drawn under the override; nothing for one that came later."""
+        return STATES[self.states[number - 1]] if number <= len(self.states) else ""
+
+
+class _Folded(NamedTuple):
+    """Every verdict of a policy."""
+
+    decisions: list[Decision]
+    keys_kept: int
+
+
 def verdicts(timeline: Timeline, policy: Policy, reader: Reader | None = None) -> tuple[list[Decision], int]:
     """The verdict on every batch under a policy, and how many recorded keys were kept under its identity.
 
@@ -103,13 +131,27 @@ def verdicts(timeline: Timeline, policy: Policy, reader: Reader | None = None) -
         policy: decides everything; the recording's own policies do not count.
         reader: needed where the policy's identity is not the one that the run was folded with.
     """
+    folded = _fold(timeline, policy, reader, len(timeline), _always)
+    assert folded is not None  # noqa: S101 - it is wanted to its end
+    return folded
+
+
+def _always() -> bool:
+    return True
+
+
+def _fold(
+    timeline: Timeline, policy: Policy, reader: Reader | None, last: int, wanted: Callable[[], bool]
+) -> _Folded | None:
+    """The verdicts on the first `last` batches; None once nobody wants them any more."""
     detector = LoopDetector(policy)
     found: list[Decision] = []
-    kept = 0
-    for number in range(1, len(timeline) + 1):
-        later = timeline.pass_over(detector, number - 1)
-        for decision in later:
-            found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
+    between, kept = timeline.between, 0
+    for number in range(1, last + 1):
+        if number % _LOOK == 0 and not wanted():
+            return None
+        if number - 1 in between:
+            _revise(found, timeline.pass_over(detector, number - 1))
         whole = reader.batch(number) if reader is not None else None
         if whole is None:
             found.append(timeline.decide(detector, number))
@@ -117,34 +159,59 @@ def verdicts(timeline: Timeline, policy: Policy, reader: Reader | None = None) -
         kept += sum(call.key is not None for call in whole.calls)
         digest, repeats = detector.identify(whole)
         found.append(detector.fold(whole, digest, tuple(call.name or "" for call in whole.calls), repeats))
-    for decision in timeline.pass_over(detector, len(timeline)):
-        found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
-    return found, kept
+    _revise(found, timeline.pass_over(detector, last))
+    return _Folded(found, kept)
+
+
+def _revise(found: list[Decision], later: Iterable[Decision]) -> None:
+    """What is decided when results are in may be worse than what was decided before."""
+    for decision in later:
+        if decision.batch <= len(found):
+            found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
 
 
 def compare(timeline: Timeline, policy: Policy, reader: Reader) -> Difference:
     """The run under its own policy against the run under another one."""
-    baseline = [timeline.verdict(number) for number in range(1, len(timeline) + 1)]
-    identities = {(p.identity, tuple(sorted(p.identity_fields.items()))) for p in timeline.policies}
+    trial = attempt(timeline, policy, reader)
+    assert trial is not None  # noqa: S101 - it is wanted to its end
+    return trial.difference
+
+
+def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable[[], bool] = _always) -> Trial | None:
+    """As `compare`, with how every batch is drawn under the override; callable from any thread.
+
+    Args:
+        timeline: the run, which may grow meanwhile: what comes later does not count.
+        policy: the override.
+        reader: as for `verdicts`.
+        wanted: asked now and then; where it says no, there is no trial.
+    """
+    last = len(timeline)
+    identities = {(p.identity, tuple(sorted(p.identity_fields.items()))) for p in list(timeline.policies)}
     same_identity = identities <= {(policy.identity, tuple(sorted(policy.identity_fields.items())))}
-    override, kept = verdicts(timeline, policy, None if same_identity else reader)
+    folded = _fold(timeline, policy, None if same_identity else reader, last, wanted)
+    if folded is None:
+        return None
+    override = folded.decisions
+    baseline = [timeline.verdict(number) for number in range(1, last + 1)]
     differing = tuple(
         Differs(n, before, after)
         for n, (before, after) in enumerate(zip(baseline, override, strict=True), 1)
-        if (before.action, before.layer, before.tool) != (after.action, after.layer, after.tool)
+        if before.action != after.action or before.layer != after.layer or before.tool != after.tool
     )
     now, then = side(baseline), side(override)
     header = timeline.header
     enforced = header is not None and header.enforced
-    return Difference(
+    difference = Difference(
         baseline=now,
         override=then,
         differing=differing,
-        after_first_stop=None if then.first_stop is None else after(timeline, then.first_stop),
+        after_first_stop=None if then.first_stop is None else after(timeline, then.first_stop, last),
         certain_until=_certain_until(differing, override, enforced=enforced),
         nothing_after=_nothing_after(differing) if enforced else None,
-        keys_kept=kept,
+        keys_kept=folded.keys_kept,
     )
+    return Trial(policy, last, difference, bytes([_STATE[d.action] or d.hash_count > 1 for d in override]))
 
 
 def side(verdicts: Sequence[Decision]) -> Side:
@@ -154,11 +221,12 @@ def side(verdicts: Sequence[Decision]) -> Side:
     return Side(len(warned), len(stopped), warned[0] if warned else None, stopped[0] if stopped else None)
 
 
-def after(timeline: Timeline, number: int) -> After:
-    """What the scope of a batch, and its sub-agents, did after it."""
+def after(timeline: Timeline, number: int, last: int | None = None) -> After:
+    """What the scope of a batch, and its sub-agents, did after it, up to the batch `last`."""
     rows = timeline.batches
     below = _family(timeline, timeline.scope_of(number))
-    later = [n for n in range(number + 1, len(timeline) + 1) if timeline.scope_of(n) in below]
+    end = len(timeline) if last is None else last
+    later = [n for n in range(number + 1, end + 1) if timeline.scope_of(n) in below]
     usages = [usage for n in later if (usage := rows.usage(n - 1)) is not None]
     return After(
         batches=len(later),
@@ -174,7 +242,7 @@ def _family(timeline: Timeline, key: ScopeKey) -> set[ScopeKey]:
     family = {key}
     grown = True
     while grown:
-        more = {k for k, record in timeline.scopes.items() if record.parent in family} - family
+        more = {k for k, record in list(timeline.scopes.items()) if record.parent in family} - family
         family |= more
         grown = bool(more)
     return family
