@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -38,3 +39,16 @@ def opened() -> Iterator[Callable[..., Link]]:
 def link(opened: Callable[..., Link]) -> Link:
     """A link that allows control."""
     return opened("test", control=True)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    """Threads that run agents; whatever they wait for must be over at the end."""
+    with ThreadPoolExecutor(80) as threads:
+        yield threads
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def either(request: pytest.FixtureRequest, opened: Callable[..., Link]) -> Link:
+    """A link over each transport."""
+    return opened("either", control=True, transport=request.param)

@@ -29,7 +29,7 @@ from loopscope.engine.events import (
 )
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.snapshot import Snapshot
-from loopscope.link.client import Client
+from loopscope.link.client import Client, connect
 from loopscope.link.endpoint import Link
 from loopscope.recording.bus import bus
 from loopscope.recording.feed import Message, Snapshotted
@@ -195,6 +195,13 @@ class State:
             mark = bus.next_seq()
             agent.tell(RunEnd(seq=mark, ts=None, thread_id="mark", run_id=str(mark)))
         self.follow(client, lambda message: getattr(message, "seq", 0) >= mark)
+
+
+def attached(link: Link, *, control: bool = False) -> tuple[Client, State]:
+    """A viewer that gets events."""
+    client, state = connect(link.entry, control=control), State()
+    client.attach()
+    return client, state
 
 
 def same_state(first: LoopDetector | Snapshot, second: LoopDetector | Snapshot) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,6 @@ from loopscope.recording.feed import Held, Message
 from loopscope.recording.reader import read
 from tests.adapters.scripted import DONE, Turn, agent, ask, bash, on, turn
 from tests.link.support import State, same_state, until
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(16) as threads:
-        yield threads
 
 
 def detector(middleware: LoopDetectionMiddleware) -> LoopDetector:

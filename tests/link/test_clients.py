@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -24,12 +24,6 @@ from loopscope.link.refusal import RefusedError
 from loopscope.link.target import discover, resolve
 from loopscope.recording.feed import Connection, Feed, Held, Message, Released, Snapshotted
 from tests.link.support import FREE, SCOPE, Agent, State, consume, descriptors, same_state, until
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as threads:
-        yield threads
 
 
 def drop(link: Link) -> None:

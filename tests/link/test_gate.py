@@ -56,13 +56,6 @@ def told() -> Iterator[Told]:
     gatehouse.leave(made.gate)
 
 
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    """Threads that run agents; whatever they wait for must be over at the end."""
-    with ThreadPoolExecutor(80) as threads:
-        yield threads
-
-
 def test_a_gate_that_nobody_closed_lets_everything_through(told: Told) -> None:
     """And says nothing of it."""
     assert told.gate.admit(Agent().arrival(LS)) == JUDGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,12 +24,6 @@ TIGHT = Policy(warn_threshold=2, hard_limit=3)
 def steering(link: Link) -> Steering:
     """The steering of a link."""
     return link._hub.steering
-
-
-@pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(8) as threads:
-        yield threads
 
 
 def replayed(recording: Kept) -> tuple[list[object], list[object]]:
