@@ -15,6 +15,7 @@ import msgspec
 from msgspec import UNSET
 
 from loopscope.engine.accounts import Account, Accounts
+from loopscope.engine.compiled import Compiled
 from loopscope.engine.decision import Decision
 from loopscope.engine.events import (
     Batch,
@@ -28,47 +29,18 @@ from loopscope.engine.events import (
     Warned,
     Witness,
 )
-from loopscope.engine.identity import Identified, Identity
+from loopscope.engine.identity import Identified
 from loopscope.engine.joins import Place
 from loopscope.engine.policy import DEFAULT, Policy
-from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step, WitnessRule, compile_rules
+from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step
 from loopscope.engine.scope import Registry, ScopeState, Spent
 from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
 from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
 
 __all__ = ["Decision", "LoopDetector"]
 
-AWAITED = 50
-"""Newest batches of a scope whose results may still come in, however small the windows are."""
 _NOTHING: tuple[Decision, ...] = ()
 _NOBODY = {"ts": None, "thread_id": None, "run_id": None}
-
-
-class _Compiled:
-    """A policy with what is derived from it once."""
-
-    __slots__ = (
-        "budgets", "early", "identity", "keep", "limit", "plain", "policy", "rules", "whole_thread", "witness_rules",
-    )  # fmt: skip
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self.identity = Identity(policy)
-        self.limit = policy.max_tracked_threads
-        self.whole_thread = policy.scope == "thread"
-        """All runs of a thread share one state, that of its scope without a run."""
-        self.early = not policy.severity_first
-        """A warning ends the look at a batch for the layers that `tool_frequency` comes after."""
-        self.rules: tuple[Rule, ...] = compile_rules(policy)
-        self.witness_rules = tuple(rule for rule in self.rules if isinstance(rule, WitnessRule))
-        cycle = policy.cycle
-        laps = max(cycle.hash.largest, cycle.names.largest) * (cycle.max_period or 0)
-        needed = max(policy.window_size, policy.frequency_window, laps, AWAITED) + 1
-        self.keep = needed if policy.looks_at_results else 0
-        """Batches whose results are remembered; 0 where no layer looks at results."""
-        self.budgets = bool(policy.budget)
-        self.plain = not (self.keep or self.budgets or policy.repeat_in_batch.warn)
-        """Only hashes and names are looked at, as under DeerFlow's own policy."""
 
 
 class LoopDetector:
@@ -90,9 +62,9 @@ class LoopDetector:
     def __init__(
         self, policy: Policy | None = None, *, assume_delivery: bool = True, follow_policy: bool | None = None
     ) -> None:
-        self._base = _Compiled(policy if policy is not None else DEFAULT)
+        self._base = Compiled(policy if policy is not None else DEFAULT)
         self._compiled = self._base
-        self._own: OrderedDict[ScopeKey, _Compiled] = OrderedDict()
+        self._own: OrderedDict[ScopeKey, Compiled] = OrderedDict()
         self._registry = Registry()
         self._accounts = Accounts()
         self._follow = policy is None if follow_policy is None else follow_policy
@@ -196,7 +168,7 @@ class LoopDetector:
         elif isinstance(event, Header):
             self._segment(event)
 
-    def _observe_batch(self, batch: Batch, compiled: _Compiled) -> tuple[Decision, ...]:
+    def _observe_batch(self, batch: Batch, compiled: Compiled) -> tuple[Decision, ...]:
         calls = batch.calls
         if not calls:
             self._registry.charge_callless(self._home(batch.scope), batch, self._compiled.limit)
@@ -209,7 +181,7 @@ class LoopDetector:
             digest, repeats = compiled.identity.read(calls)
             decision = self.fold(batch, digest, tuple([call.name or "" for call in calls]), repeats)
         key: ScopeKey = (batch.thread_id, batch.run_id)  # type: ignore[assignment]  # as in `fold`
-        if compiled.keep and (trail := self._registry.scopes[key].trail) is not None:
+        if compiled.keep and (trail := self._registry.scopes[self._home(key)].trail) is not None:
             if len(calls) == 1:
                 trail.open.opened_one(decision.batch, calls[0].id)
             else:
@@ -410,10 +382,10 @@ class LoopDetector:
         Histories and marks stay; windows are cut at the next append, scopes at the next touch.
         """
         if scope is None:
-            self._compiled = _Compiled(policy)
+            self._compiled = Compiled(policy)
             self._own.clear()
             return
-        self._own[scope] = _Compiled(policy)
+        self._own[scope] = Compiled(policy)
         self._own.move_to_end(scope)
         while len(self._own) > 2 * self._compiled.limit:
             self._own.popitem(last=False)
@@ -431,7 +403,7 @@ class LoopDetector:
         self.assume_delivery = self._assume_by_default
         if self._follow:
             recorded = header.policy
-            self._compiled = self._base if recorded is None else _Compiled(Policy.recorded(recorded))
+            self._compiled = self._base if recorded is None else Compiled(Policy.recorded(recorded))
 
     def reset(self, thread_id: str | None = None) -> None:
         """Forget every scope, or every scope of one thread; the numbering of batches goes on."""
@@ -468,7 +440,7 @@ class LoopDetector:
         self.batches = snapshot.batches
         self.assume_delivery = snapshot.assume_delivery
         self._compiled = self._reuse(snapshot.policy)
-        self._own = OrderedDict((ScopeKey(t, r), _Compiled(Policy.recorded(p))) for t, r, p in snapshot.scope_policies)
+        self._own = OrderedDict((ScopeKey(t, r), Compiled(Policy.recorded(p))) for t, r, p in snapshot.scope_policies)
         self._registry = registry = Registry()
         for saved in snapshot.scopes:
             key = ScopeKey(saved.thread_id, saved.run_id)
@@ -478,9 +450,9 @@ class LoopDetector:
         accounts.scopes.update((ScopeKey(t, r), Account.load(data)) for t, r, data in snapshot.accounts)
         accounts.parents.update((ScopeKey(t, r), ScopeKey(*parent)) for t, r, *parent in snapshot.parents)
 
-    def _reuse(self, policy: dict[str, object]) -> _Compiled:
+    def _reuse(self, policy: dict[str, object]) -> Compiled:
         """Most restores are under the policy in force: its rules are kept."""
-        return self._compiled if policy == self.policy.to_dict() else _Compiled(Policy.recorded(policy))
+        return self._compiled if policy == self.policy.to_dict() else Compiled(Policy.recorded(policy))
 
 
 def _copy(spent: Spent) -> Spent:

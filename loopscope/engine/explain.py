@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.nearest import Change, Effect, Step, effect, fold_scope, limit_settings, nearest_changes
-from loopscope.engine.policy import Policy
+from loopscope.engine.policy import UNBOUNDED, Policy
 from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import WarningRecord
 
@@ -102,7 +102,8 @@ def _frequent(context: Context) -> str:
     decision, window = context.decision, context.steps[context.index].policy.frequency_window
     numbers = list(dict.fromkeys(_tool_batches(context, window)))
     counted = f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)}"
-    return f"{counted} in the last {window} calls: {_batches(numbers)}"
+    where = "in all calls" if window == UNBOUNDED else f"in the last {window} calls"
+    return f"{counted} {where}: {_batches(numbers)}"
 
 
 def _circled(context: Context) -> str:
@@ -176,7 +177,7 @@ def _tool_batches(context: Context, calls: int) -> list[int]:
     """Batches with calls of the decision's tool among the newest `calls` calls."""
     numbers: list[int] = []
     left, position = calls, context.index
-    while left > 0:
+    while left > 0 and position >= 0:
         step = context.steps[position]
         taken = step.names[-left:]
         numbers.extend(step.number for name in taken if name == context.decision.tool)

@@ -116,7 +116,7 @@ def _window_key(args: dict[str, Any]) -> str:
 
 
 def _exact_window_key(args: dict[str, Any]) -> str:
-    """`read_file` since DeerFlow's pull request 5486: the path and the lines asked for, to the end where none is told."""
+    """`read_file` since deer-flow pull request 5486: the path and the lines asked for; with no last one, to the end."""
     start, end = _line(args.get("start_line"), 1), _line(args.get("end_line"), None)
     if end is None:
         return f"{args.get('path') or ''}:{max(start, 1)}-"

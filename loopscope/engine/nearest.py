@@ -175,7 +175,7 @@ def _to_fire(steps: Sequence[Step], index: int, decision: Decision) -> Iterator[
 def _calls(steps: Sequence[Step], index: int, tool: str) -> int:
     """Calls of a tool among the newest that the frequency window can hold, since the state was fresh."""
     left, found, position = steps[index].policy.frequency_window, 0, index
-    while left > 0:
+    while left > 0 and position >= 0:
         taken = steps[position].names[-left:]
         found += sum(name == tool for name in taken)
         left = 0 if steps[position].fresh else left - len(taken)

@@ -57,10 +57,10 @@ class Policy(Struct, frozen=True, kw_only=True):
     identity_fields: dict[str, tuple[str, ...]] = {}
     """The arguments that count for single tools, by tool name."""
     read_window: ReadWindow = "buckets"
-    """What makes two `read_file` calls of a path the same: the 200-line buckets of their first and last lines, or (as in
+    """What makes two `read_file` calls of a path the same: the 200-line buckets of their first and last lines, or (in
     DeerFlow from 2026-09-16 on) exactly the lines that they ask for."""
     tool_freq_window: FrequencyWindow = "limits"
-    """Which calls the frequency layer counts: the newest ones, as many as its largest limit asks for, or (as in DeerFlow
+    """Which calls the frequency layer counts: the newest ones, as many as its largest limit asks for, or (in DeerFlow
     until July 2026) all of the scope."""
     severity_first: bool = True
     """A batch is accounted whole before it is decided. False (as in DeerFlow until 2026-09-07): a warning ends the look
@@ -96,7 +96,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     @property
     def frequency_window(self) -> int:
-        """Calls of one scope that the frequency layer remembers: enough for every limit to be reached, or all of them."""
+        """Calls of one scope that the frequency layer remembers: enough to reach every limit, or all of them."""
         if self.tool_freq_window == "unbounded":
             return UNBOUNDED
         highest = max((limits.hard_limit for limits in self.tool_freq_overrides.values()), default=0)
@@ -210,5 +210,5 @@ PRESETS: Mapping[str, Policy] = {
     "bounded": BOUNDED,
     "progress": PROGRESS,
 }
-"""Policies that are known by name; those with a date are the rules that DeerFlow had then (its pull requests 4072, 5245,
-5344 and 5486 lie between them). `docs/detection.md` has the figures that they reach on public cases."""
+"""Policies that are known by name; those with a date are the rules that DeerFlow had then (its pull requests 4072,
+5245, 5344 and 5486 lie between them). `docs/tuning.md` has what they find in public cases."""

@@ -40,7 +40,8 @@ def test_sections_are_read_from_plain_data() -> None:
 
 def test_presets_differ_as_they_say() -> None:
     """`bounded` adds layers to DeerFlow's, `progress` looks at results and does not stop for stagnation alone."""
-    assert PRESETS == {"deerflow": DEFAULT, "bounded": BOUNDED, "progress": PROGRESS}
+    undated = {name: policy for name, policy in PRESETS.items() if "-20" not in name}
+    assert undated == {"deerflow": DEFAULT, "bounded": BOUNDED, "progress": PROGRESS}
     assert BOUNDED.to_dict() == DEFAULT.to_dict() | {
         "cycle": {"max_period": 6, "hash": {"warn": 3, "hard_limit": 5}, "names": {"warn": 6, "hard_limit": None}},
         "error_streak": {"warn": 3, "hard_limit": 5},

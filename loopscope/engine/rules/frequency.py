@@ -2,8 +2,8 @@
 
 The rule of DeerFlow's LoopDetectionMiddleware, second layer (deer-flow pull request 5245 for the order: the whole
 batch is accounted before a warning is chosen). A mark keeps a tool from warning twice and is lost when its count
-falls below its warning. Under the rules of before that, which a policy can ask for, a warning ends the look at the batch,
-and only a call of the tool itself takes its mark away.
+falls below its warning. Under the rules of before that, which a policy can ask for, a warning ends the look at the
+batch, and only a call of the tool itself takes its mark away.
 """
 
 from __future__ import annotations
