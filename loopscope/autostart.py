@@ -34,6 +34,8 @@ class _Plan:
         self.record: str | None = None
         self.policy: str | None = None
         """As JSON."""
+        self.hold: int | None = None
+        """A file from which nothing can be read until the debugger that began this program is there."""
         self.begun = False
 
 
@@ -66,7 +68,15 @@ def from_environment() -> None:
         arm(control=value == "control")
 
 
-def arm(*, control: bool = False, wait: bool = False, record: str | None = None, policy: str | None = None) -> None:
+def arm(  # noqa: PLR0913 - each is asked for by itself
+    *,
+    control: bool = False,
+    wait: bool = False,
+    record: str | None = None,
+    policy: str | None = None,
+    hold: int | None = None,
+    lines: bool = False,
+) -> None:
     """Observe every graph of this process, and let viewers look at it.
 
     Args:
@@ -74,6 +84,8 @@ def arm(*, control: bool = False, wait: bool = False, record: str | None = None,
         wait: hold the first batch until a viewer is there.
         record: file to which the runs are recorded.
         policy: the limits that decide, as JSON; nothing is ever warned or stopped.
+        hold: a file; the first graph waits until there is something to be read from it, or its end.
+        lines: what is written is to be seen line by line, as on a terminal.
     """
     global _plan
     first, _plan = _plan is None, _plan or _Plan()
@@ -81,6 +93,11 @@ def arm(*, control: bool = False, wait: bool = False, record: str | None = None,
     _plan.wait |= wait
     _plan.record = _plan.record or record
     _plan.policy = _plan.policy or policy
+    if hold is not None:
+        os.set_inheritable(hold, False)
+        _plan.hold = hold
+    if lines and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)
     if not first:
         return
     loaded = sys.modules.get(_AWAITED)
@@ -165,6 +182,10 @@ def _listen(plan: _Plan, _: Policy) -> None:
     link = listen(control=plan.control)
     if plan.wait:
         link.hold_first_batch()
+    if plan.hold is not None:
+        # Its end is read where the debugger was closed, or killed, before it came.
+        os.read(plan.hold, 1)
+        os.close(plan.hold)
 
 
 def _tell_ends() -> None:

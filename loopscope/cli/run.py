@@ -69,6 +69,9 @@ class _Command(click.Command):
 @click.option("--record", metavar="FILE", help="Record the runs; {pid} in FILE is the process.")
 @click.option("--wait", is_flag=True, help="Hold the first batch of tool calls until a viewer is there.")
 @click.option("--control", is_flag=True, help="Let viewers that ask for it pause, step, stop and set limits.")
+@click.option(
+    "--attach", is_flag=True, help="Open the debugger here; a pane has what the program writes. With --control."
+)
 @policy_options
 @click.argument("program", nargs=-1, metavar="SCRIPT|-m MODULE [ARGS]", type=click.UNPROCESSED)
 def command(
@@ -80,18 +83,56 @@ def command(
     *,
     wait: bool,
     control: bool,
-) -> Program:
+    attach: bool,
+) -> Program | int:
     """Run a Python program and observe every LangGraph graph in it; nothing in the program is changed.
 
     While it runs, `loopscope attach` finds it. The limits (of --policy, else of the nearest loopscope.toml) only show
     what they would do: nothing is warned or stopped by them. Whatever follows SCRIPT or MODULE is the program's own.
+
+    With --attach the program reads nothing from the terminal, which is the debugger's; q closes the debugger, and the
+    program goes on here.
     """
     if module is None and not program:
         raise click.UsageError("Name a script, or a module after -m.", click.get_current_context())
     if module is None and program[0] != _STDIN and not Path(program[0]).exists():
         raise UsageError(f"{program[0]}: there is no such script to run")
-    asked = {"wait": wait, "control": control, "policy": _policy(policy, sets), "record": record and _checked(record)}
-    return Program([*(("-m", module) if module is not None else ()), *program], _environment(asked))
+    if attach and (reason := _why_not_here()):
+        raise UsageError(f"loopscope run: --attach cannot open the debugger here: {reason}")
+    asked = {"control": control or attach, "policy": _policy(policy, sets), "record": record and _checked(record)}
+    arguments = [*(("-m", module) if module is not None else ()), *program]
+    if attach:
+        return _attached(arguments, asked, module or Path(program[0]).name)
+    return Program(arguments, _environment(asked | {"wait": wait}))
+
+
+def _why_not_here() -> str:
+    """Why there can be no debugger on this terminal; keys are taken from it even where something is piped in."""
+    from loopscope.cli.terminal import reopen_terminal, why_no_screen
+
+    if sys.__stdin__ is not None and not sys.__stdin__.isatty():
+        reopen_terminal()
+    return why_no_screen()
+
+
+def _attached(arguments: Sequence[str], asked: dict[str, object], name: str) -> int:
+    """The program with the debugger on it, and without once that is closed; its exit code."""
+    from loopscope.cli.launch import Child, Launched
+    from loopscope.recording.inert import inert
+    from loopscope.session.live import LiveSession
+    from loopscope_widgets.terminal import run
+
+    piped = None if sys.stdin.isatty() else sys.stdin
+    child = Child([sys.executable, *arguments], lambda hold: _environment(asked | {"hold": hold, "lines": True}), piped)
+    feed = Launched(child, inert(name, 80))
+    live = LiveSession(feed.name)
+    live.state = "starting"
+    try:
+        run(live.session, feed=feed, live=live, output=child.output)
+    finally:
+        feed.close()
+        code = child.finish()
+    return code
 
 
 def _policy(policy: str | None, sets: tuple[str, ...]) -> str:

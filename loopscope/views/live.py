@@ -15,10 +15,15 @@ from loopscope.views.words import plural
 
 __all__ = ["MODES", "bar", "held", "held_label", "mode"]
 
-MODES = {"live": "LIVE", "paused": "PAUSED", "lost": "DISCONNECTED", "ended": "ENDED", "detached": "DETACHED"}
+MODES = {
+    "starting": "STARTING", "live": "LIVE", "paused": "PAUSED", "lost": "DISCONNECTED", "ended": "ENDED",
+    "detached": "DETACHED",
+}  # fmt: skip
 """What the bar calls each state of the connection and of the gate."""
 _REPLAY = "REPLAY"
-_STYLES: dict[str, Style] = {"live": "title", "paused": "warn", "lost": "warn", "ended": "dim", "detached": "dim"}
+_STYLES: dict[str, Style] = {
+    "starting": "dim", "live": "title", "paused": "warn", "lost": "warn", "ended": "dim", "detached": "dim",
+}  # fmt: skip
 _WHY = {"pause": "paused", "next": "stepped", "breakpoint": "breakpoint", "wait": "waits for a viewer"}
 
 

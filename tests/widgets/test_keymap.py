@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from loopscope.errors import UsageError
 from loopscope.views.model import line_width, plain
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, LIVE, WINDOW, Key, Keymap, bindings, keymap
+from loopscope_widgets.terminal.keymap import BESIDE, GLOBAL, LIST, LIVE, WINDOW, Key, Keymap, bindings, keymap
 from loopscope_widgets.terminal.panes.base import LinePane
 from loopscope_widgets.terminal.panes.strip import KeyLine
 from loopscope_widgets.terminal.screens import help as help_screen
@@ -22,7 +22,7 @@ from tests.widgets.support import debugging, eventful, screen_of, shown
 
 ROOT = Path(__file__).parents[2]
 ALL = (*GLOBAL, *LIST)
-EVERY = (*ALL, *LIVE, *WINDOW)
+EVERY = (*ALL, *LIVE, *BESIDE, *WINDOW)
 
 
 def test_every_binding_has_an_id_of_its_own() -> None:

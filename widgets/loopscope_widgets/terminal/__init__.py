@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from loopscope.recording.feed import Feed
     from loopscope.session.live import LiveSession
     from loopscope.session.loading import Loading
+    from loopscope.session.output import Output
     from loopscope.session.session import Session
     from loopscope_widgets.terminal.screens.debug import DebugScreen
 
@@ -31,6 +32,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     opener: Callable[[str], Session] | None = None,
     control: bool = False,
     loading: Loading | None = None,
+    output: Output | None = None,
 ) -> None:
     """Open the debugger on a session, or the picker where there is none, and return when the user quits.
 
@@ -44,6 +46,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         control: ask the running processes that are picked for leave to steer.
         opener: reads the recordings that are picked later; by default each under its own policy.
         loading: the rest of the recording whose session this is; it is read while one looks.
+        output: what a program that the feed begins has written, to be shown in a pane.
 
     Raises:
         UsageError: if there is no theme of this name, or the user's keymap has a mistake.
@@ -57,7 +60,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         collect = _collect if collects else None
         screen: Callable[[], DebugScreen] | None = None
         if feed is not None and live is not None:
-            screen = _live_screen(feed, live)
+            screen = _live_screen(feed, live, output)
         elif loading is not None and not loading.done:
             screen, collect = _loading_screen(loading, collect), None
         from loopscope_widgets.terminal.user import load_keymap, remember  # noqa: PLC0415 - as above
@@ -83,7 +86,11 @@ def run(  # noqa: PLR0913 - each is an option of the command line
             gc.enable()
 
 
-def _live_screen(feed: Feed, live: LiveSession) -> Callable[[], DebugScreen]:
+def _live_screen(feed: Feed, live: LiveSession, output: Output | None) -> Callable[[], DebugScreen]:
+    if output is not None:
+        from loopscope_widgets.terminal.screens.beside import BesideScreen  # noqa: PLC0415 - as below
+
+        return partial(BesideScreen, feed, live, output)
     from loopscope_widgets.terminal.screens.live import LiveScreen  # noqa: PLC0415 - a recording needs none of it
 
     return partial(LiveScreen, feed, live)

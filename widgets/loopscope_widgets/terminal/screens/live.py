@@ -172,7 +172,11 @@ class LiveScreen(DebugScreen):
     def _denied(self, verb: Verb) -> str:
         """Why this cannot be asked for; nothing where it can."""
         if self.live.state != "live":
-            states = {"lost": "the connection is lost, and sought", "ended": "the process has ended"}
+            states = {
+                "starting": "the program has loaded no LangGraph yet",
+                "lost": "the connection is lost, and sought",
+                "ended": "the process has ended",
+            }
             return states.get(self.live.state, "you have detached")
         return self.feed.capabilities.get(verb, "this target cannot do it")
 
