@@ -81,7 +81,7 @@ def test_the_line_of_keys_always_shows_help_and_quit(width: int, last: str) -> N
 
 def test_the_help_begins_with_the_keys_of_the_pane() -> None:
     """Each pane has some, in the user's keys."""
-    for pane in ("Scopes", "Detect", "Inspect", "Graph", "Decisions"):
+    for pane in ("Scopes", "Detect", "Inspect", "Graph", "Decisions", "Output"):
         assert plain(help_screen.lines(60, 40, pane)[0]) == f"In {pane}"
     mine = keymap({"list.enter": "f2"}, "config.toml").of(EVERY)
     lines = [plain(line) for line in help_screen.lines(60, 40, "Scopes", mine)]

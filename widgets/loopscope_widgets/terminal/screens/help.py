@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Span, crop, fit, line_width
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, LIVE, WINDOW, Key
+from loopscope_widgets.terminal.keymap import BESIDE, GLOBAL, LIST, LIVE, WINDOW, Key
 
 __all__ = ["lines"]
 
@@ -56,6 +56,11 @@ _IN_PANE: dict[str, tuple[tuple[str, str], ...]] = {
         ("match.previous", "to the one before"),
         ("list.enter", "go to the batch of the row"),
     ),
+    "Output": (
+        ("list.up", "up, and stay there"),
+        ("list.last", "to the newest line, which is followed"),
+        ("pane.zoom", "all lines that have room"),
+    ),
 }
 """Of each pane: the keys that mean most there, by id, and what they do."""
 
@@ -64,7 +69,7 @@ def lines(
     width: int,
     height: int,  # noqa: ARG001 - the pane scrolls
     pane: str = "",
-    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *LIVE, *WINDOW),
+    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *LIVE, *BESIDE, *WINDOW),
 ) -> list[Line]:
     """The whole help, the keys of a pane first.
 
