@@ -25,7 +25,7 @@ from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.texts import stop_text
 from loopscope.recording.bus import bus
 from loopscope.recording.gate import JUDGE, Arrival, Ruling, gatehouse
-from loopscope.recording.preview import PREVIEW
+from loopscope.recording.preview import PREVIEW, preview
 from loopscope.recording.redaction import Redactor
 from loopscope.recording.writer import Recorder
 
@@ -38,6 +38,8 @@ _REASONS: dict[str, StopWord] = {"budget": "budget_capped", "stagnation": "stagn
 _UNREAD_REASONS = 1_000
 _CALLS_ALONE = DEFAULT.to_dict().keys() | {"identity", "identity_fields", "on_stop"}
 """Settings of layers for which the calls are enough: no results, no usage, no time."""
+
+_NOTHING_SAID = Said()
 
 M = TypeVar("M")
 Shape: TypeAlias = Callable[[], tuple[str | None, Graph | None]]
@@ -68,7 +70,9 @@ class Guard(Steered):
         self._shape = shape
         self.full = recorder is not None or not policy.to_dict().keys() <= _CALLS_ALONE
         """Whether every event is made even if nobody is on the bus: for a recording, or for layers that look at more
-        than calls. Once somebody has listened it stays so, since a call that holds a secret has another key then."""
+        than calls."""
+        self.heard = recorder is not None
+        """Whether anybody has listened. Secrets are masked from then on, and a call that holds one has another key."""
         self._reasons = StopReasons(_UNREAD_REASONS)
         self._failed: list[Loop] = []
         if recorder is not None:
@@ -94,7 +98,7 @@ class Guard(Steered):
         """
         if not calls or loop.ruling is not None or (task_id == loop.last.task_id and type(task_id) is str):
             return None
-        self.full = True
+        self.full = self.heard = True
         self._announce(loop)
         shown = tuple(map(self._redactor.call, calls))
         return Arrival(loop.key, shown, self, said.message_id, said.node, heartbeat)
@@ -118,8 +122,10 @@ class Guard(Steered):
         if task_id == last.task_id and type(task_id) is str:
             return last.text
         text = None
-        if self.full or bus.active:
+        if self.heard or bus.active or loop.recorders:
             text = self._decide_fully(loop, calls, said(message))
+        elif self.full:
+            text = self._decide_quietly(loop, calls, said(message) if self.detector.policy.budget else _NOTHING_SAID)
         elif calls:
             thread_id, run_id = loop.key
             batch = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls)
@@ -165,13 +171,15 @@ class Guard(Steered):
         self.full = True
         self._announce(loop)
         fresh = [outcome for outcome in outcomes if (outcome.message_id or outcome.call_id) not in loop.reported]
-        shown = [self._redactor.preview(outcome.content) for outcome in fresh]
+        show = self._redactor.preview if self.heard or bus.active or loop.recorders else preview
+        shown = [show(outcome.content) for outcome in fresh]
         with bus.lock:
             for child in list(loop.children.values()):
                 child.guard.abandon(child)
-            for outcome, preview in zip(fresh, shown, strict=True):
+            for outcome, part in zip(fresh, shown, strict=True):
                 loop.reported.add(outcome.message_id or outcome.call_id)
-                self._publisher.result(loop, outcome, preview)
+                if self._publisher.result(loop, outcome, part):
+                    loop.waiting = True
 
     def end(self, loop: Loop) -> None:
         """An agent ended by itself: what it was to be warned of is dropped, its histories stay."""
@@ -246,7 +254,7 @@ class Guard(Steered):
         return self._shape()
 
     def _decide_fully(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
-        self.full = True
+        self.full = self.heard = True
         self._announce(loop)
         ruling, loop.ruling = loop.ruling or JUDGE, None
         calls = tuple(map(self._redactor.call, calls))
@@ -258,6 +266,18 @@ class Guard(Steered):
             text = None if decision is None else self._rule(loop, decision, calls, ruling)
         self.settle(loop)
         return text
+
+    def _decide_quietly(self, loop: Loop, calls: tuple[Call, ...], said: Said) -> str | None:
+        """For layers that look at more than calls, where nobody listens: no secret leaves, so none is looked for."""
+        self._announce(loop)
+        with bus.lock:
+            loop.reported.clear()
+            decision = self._publisher.batch(loop, calls, said)
+            loop.stopped = None
+            if decision is None or decision.action == "pass":
+                return None
+            loop.waiting = True
+            return self._act(loop, decision, calls)
 
     def _rule(self, loop: Loop, decision: Decision, calls: tuple[Call, ...], ruling: Ruling) -> str | None:
         """As `_act`, unless somebody at the gate wanted it otherwise."""

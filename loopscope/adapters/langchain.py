@@ -228,6 +228,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         guard = self._guard
         if guard.full or bus.active:
             guard.report(loop, _outcomes(request.messages))
+        if not (loop.waiting or loop.failure or guard.heard):
+            return (), request
         texts = guard.take(loop)
         return texts, request.override(messages=[*request.messages, warning_message(texts)]) if texts else request
 

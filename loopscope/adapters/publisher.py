@@ -87,9 +87,9 @@ class Publisher:
         )
         return decisions[0] if decisions else None
 
-    def result(self, loop: Loop, outcome: Outcome, shown: Preview) -> None:
-        """What a tool gave back."""
-        self._tell(
+    def result(self, loop: Loop, outcome: Outcome, shown: Preview) -> tuple[Decision, ...]:
+        """What a tool gave back; what the engine says of it."""
+        return self._tell(
             loop,
             Result(
                 **_stamp(loop.key),
@@ -124,6 +124,8 @@ class Publisher:
 
     def _tell(self, loop: Loop, event: Event) -> tuple[Decision, ...]:
         """Give the event to the engine, then, with what it brings, to whoever listens."""
+        if not (bus.active or loop.recorders):
+            return self._detector.observe(event)
         before = self._detector.pending(loop.key)
         decisions = self._detector.observe(event)
         if loop.announced:
@@ -153,7 +155,8 @@ class _Stamp(TypedDict):
 
 
 def _stamp(key: ScopeKey) -> _Stamp:
-    return {"seq": bus.next_seq(), "ts": time.time(), "thread_id": key.thread_id, "run_id": key.run_id}
+    thread_id, run_id = key
+    return {"seq": bus.next_seq(), "ts": time.time(), "thread_id": thread_id, "run_id": run_id}
 
 
 _SHARED = sorted({*DecisionMade.__struct_fields__} & {*Decision.__struct_fields__} - {"seq", "thread_id", "run_id"})
