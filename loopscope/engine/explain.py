@@ -102,8 +102,8 @@ def _frequent(context: Context) -> str:
     decision, window = context.decision, context.steps[context.index].policy.frequency_window
     numbers = list(dict.fromkeys(_tool_batches(context, window)))
     counted = f"rule tool_frequency counted {decision.tool} {_times(decision.count or 0)}"
-    where = "in all calls" if window == UNBOUNDED else f"in the last {window} calls"
-    return f"{counted} {where}: {_batches(numbers)}"
+    where = "whole history" if window == UNBOUNDED else f"last {window} calls"
+    return f"{counted} in the {where}: {_batches(numbers)}"
 
 
 def _circled(context: Context) -> str:

@@ -28,7 +28,7 @@ from loopscope.graph import Topology, Visit, observe
 from loopscope.session.halts import Halt, Halts
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
-from loopscope.session.steps import Steps
+from loopscope.session.steps import Steps, counted_with
 from loopscope.session.timeline import Located, Origin, Timeline
 from loopscope.session.whatif import Difference, Trial, attempt, compare
 
@@ -326,7 +326,8 @@ class Session:
     @property
     def scopes(self) -> list[ScopeInfo]:
         """The scopes of the recording as a tree, threads in the order of their first event."""
-        alive = self._detector(self.cursor).scopes if self.cursor else {}
+        detector = self._detector(self.cursor) if self.cursor else None
+        alive = {key for key in self.timeline.scopes if detector is not None and detector.scope(key) is not None}
         return tree(self.timeline.scopes, alive, self.cursor)
 
     @property
@@ -387,7 +388,7 @@ class Session:
         if not 1 <= number <= len(self):
             msg = f"there is no batch {number}: the recording has {len(self)}"
             raise IndexError(msg)
-        search = search and self.timeline.whole(self.timeline.scope_of(number))
+        search = search and self.timeline.whole(counted_with(self.timeline, number))
         known = self._explained.get((number, len(self), search))
         if known is None:
             if len(self._explained) > 256:  # noqa: PLR2004 - as many as a person looks at
@@ -398,7 +399,7 @@ class Session:
     def _context(self, number: int) -> Context:
         timeline = self.timeline
         key = timeline.scope_of(number)
-        numbers = timeline.scopes[key].batches
+        numbers = counted_with(timeline, number)
         # A detector of its own: this may run in a worker while the screen moves the other one.
         scope = timeline.detector_at(number).scope(key)
         header = self.header
@@ -460,6 +461,7 @@ class Session:
         numbers, known = self.timeline.hashes.numbers, self.timeline.scopes[key].letters
 
         def letter(digest: str) -> str:
-            return letter_name(known[numbers[digest]]) if digest in numbers else digest
+            place = known.get(numbers.get(digest, -1))
+            return digest if place is None else letter_name(place)
 
         return letter

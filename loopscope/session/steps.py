@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
+from heapq import merge
 from typing import overload
 
 from loopscope.engine.events import Control, Event, Header, ScopeKey, Witness
@@ -10,7 +12,15 @@ from loopscope.engine.nearest import Arrival, Step
 from loopscope.engine.snapshot import Snapshot
 from loopscope.session.timeline import Timeline
 
-__all__ = ["Steps"]
+__all__ = ["Steps", "counted_with"]
+
+
+def counted_with(timeline: Timeline, number: int) -> Sequence[int]:
+    """The batches that share a history with this one: its scope's, or its thread's where the policy says so."""
+    key = timeline.scope_of(number)
+    if timeline.policy_at(number).scope == "run":
+        return timeline.scopes[key].batches
+    return array("l", merge(*[r.batches for k, r in timeline.scopes.items() if k.thread_id == key.thread_id]))
 
 
 class Steps(Sequence[Step]):
@@ -57,19 +67,25 @@ class Steps(Sequence[Step]):
         """What came in for this scope between one of its batches and the next, or the end of its state."""
         timeline, number = self._timeline, self._numbers[index]
         end = self._numbers[index + 1] if index + 1 < len(self) else self._end
-        key = timeline.scope_of(number)
+        key = self._home(timeline.scope_of(number), number)
         for between in range(number, end):
             for item in timeline.between.get(between, ()):
-                if _forgets(item, key):
+                if self._forgets(item, key, number):
                     return
                 if isinstance(item, Witness):
-                    if item.scope == key:
+                    if self._home(item.scope, number) == key:
                         yield item
-                elif isinstance(item, int) and timeline.scope_of(timeline.results.batch[item]) == key:
+                elif (
+                    isinstance(item, int) and self._home(timeline.scope_of(timeline.results.batch[item]), number) == key
+                ):
                     yield timeline.arrival(item)
 
+    def _home(self, key: ScopeKey, number: int) -> ScopeKey:
+        """Where the engine keeps the state of a scope under the policy of a batch."""
+        return ScopeKey(key.thread_id, None) if self._timeline.policy_at(number).scope == "thread" else key
 
-def _forgets(item: Event | Snapshot | int, key: ScopeKey) -> bool:
-    """Whether the engine forgets this scope here."""
-    reset = isinstance(item, Control) and item.action == "reset" and item.scope in (key, ScopeKey(None, None))
-    return reset or isinstance(item, (Header, Snapshot))
+    def _forgets(self, item: Event | Snapshot | int, key: ScopeKey, number: int) -> bool:
+        """Whether the engine forgets this scope here."""
+        if isinstance(item, Control) and item.action == "reset":
+            return item.scope == ScopeKey(None, None) or self._home(item.scope, number) == key
+        return isinstance(item, (Header, Snapshot))

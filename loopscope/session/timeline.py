@@ -154,6 +154,8 @@ class Timeline:
         self.header: Header | None = None
         self.segments = 0
         self.events = 0
+        self._letters: dict[str | None, dict[int, int]] = {}
+        """The letters of a thread whose runs share a history, and so share them."""
         self._snapshots: list[tuple[int, Snapshot]] = []
         self._shifts: list[tuple[int, int]] = []
         """From which number of batches on the engine's numbers are larger by how much: see `restore`."""
@@ -208,9 +210,9 @@ class Timeline:
         for record in self.scopes.values():
             record.open = OpenCalls()
 
-    def whole(self, key: ScopeKey) -> bool:
-        """Whether all that the engine's state of this scope came from is here."""
-        first = self.scopes[key].batches[0]
+    def whole(self, numbers: Sequence[int]) -> bool:
+        """Whether all that the engine's state of these batches, which share a history, came from is here."""
+        first = numbers[0]
         return first in self.fresh and not any(number >= first for number in self._restored)
 
     def shift(self, number: int) -> int:
@@ -242,6 +244,8 @@ class Timeline:
         record = self.scopes.get(key)
         if record is None:
             record = self.scopes[key] = ScopeRecord(key)
+            if self.detector.policy_of(key).scope == "thread":
+                record.letters = self._letters.setdefault(key.thread_id, record.letters)
         return record
 
     def _add_batch(self, batch: Batch, offset: int, length: int, identified: Identified | None) -> None:

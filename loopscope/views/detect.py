@@ -11,6 +11,7 @@ from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, ScopeView, Session
+from loopscope.session.steps import counted_with
 from loopscope.views.bars import bar
 from loopscope.views.calls import batch_label
 from loopscope.views.cells import cell_len
@@ -19,7 +20,7 @@ from loopscope.views.flow import flow, wrap
 from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
 from loopscope.views.topbar import scope_name
-from loopscope.views.words import amount, in_words, money, plural, safe_name, span_of_time, times
+from loopscope.views.words import amount, in_words, money, newest_calls, plural, safe_name, span_of_time, times
 
 __all__ = ["Data", "Gauge", "body", "data", "height", "lines", "note", "say"]
 
@@ -137,7 +138,7 @@ def _top(counts: dict[str, int], items: Iterable[str], first: str | None) -> lis
 
 def _newest(session: Session, row: Row, reach: int) -> dict[tuple[bool, str], int]:
     """The newest batch of each hash (True) and each tool (False), looking back from the cursor in its scope."""
-    numbers = session.timeline.scopes[row.scope].batches
+    numbers = counted_with(session.timeline, row.n)
     end = bisect_right(numbers, row.n)
     found: dict[tuple[bool, str], int] = {}
     for number in reversed(numbers[max(0, end - reach) : end]):
@@ -297,7 +298,7 @@ def _layer(found: Data, layer: str, width: int) -> list[Line]:
         rows, more, what = found.repeats, found.more_repeats, f"last {policy.window_size:,} batches"
         limits = f"warn {policy.warn_threshold}  hard {policy.hard_limit}"
     else:
-        rows, more, what = found.tools, found.more_tools, f"last {policy.frequency_window:,} calls"
+        rows, more, what = found.tools, found.more_tools, newest_calls(policy.frequency_window)
         limits = f"warn {policy.tool_freq_warn}  hard {policy.tool_freq_hard_limit}"
     roomy = len(layer) + len(what) + len(limits) + 4 <= width  # two gaps of two
     about: Line = (Span(layer, "title"), *((Span(f"  {what}", "dim"),) if roomy else ()))

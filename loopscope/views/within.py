@@ -16,7 +16,7 @@ from loopscope.session.session import Row, Session
 from loopscope.views.calls import call_label, tool_names
 from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, marked
-from loopscope.views.words import safe_name, size
+from loopscope.views.words import newest_calls, safe_name, size
 
 __all__ = ["Step", "body", "steps"]
 
@@ -77,7 +77,7 @@ def _counted(session: Session, row: Row) -> Iterator[Step]:
     for tool in list(dict.fromkeys(row.names))[:_MOST]:
         if tool in tools:
             limit = policy.frequency_limits(tool)
-            seen = f"{tools[tool]} in the last {policy.frequency_window} calls"
+            seen = f"{tools[tool]} in the {newest_calls(policy.frequency_window)}"
             yield Step("count", f"tool {safe_name(tool)}: {seen}; warn {limit.warn}, hard {limit.hard_limit}")
 
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from loopscope.engine.policy import UNBOUNDED
 from loopscope.recording.inert import inert
 
-__all__ = ["amount", "clock", "in_words", "money", "plural", "safe_name", "size", "span_of_time", "times"]
+__all__ = [
+    "amount",
+    "clock",
+    "in_words",
+    "money",
+    "newest_calls",
+    "plural",
+    "safe_name",
+    "size",
+    "span_of_time",
+    "times",
+]
 
 _LONGEST = 200
 
@@ -30,6 +42,11 @@ def safe_name(text: str) -> str:
 def in_words(count: int) -> str:
     """Small numbers as words, others as digits."""
     return _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
+
+
+def newest_calls(count: int) -> str:
+    """What the frequency layer counts in: `last 50 calls`, or `whole history` where it counts without end."""
+    return "whole history" if count == UNBOUNDED else f"last {count:,} calls"
 
 
 def times(count: int) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from loopscope.views import detect
 from loopscope.views.model import Style, plain
 from loopscope.views.web.markup import Markup, joined, tag
+from loopscope.views.words import newest_calls
 
 __all__ = ["Meter", "Section", "draw", "sections"]
 
@@ -60,7 +61,7 @@ def sections(found: detect.Data) -> Iterator[Section]:
     )
     yield Section(
         "tool_frequency",
-        f"last {policy.frequency_window:,} calls",
+        newest_calls(policy.frequency_window),
         _limits(policy.tool_freq_warn, policy.tool_freq_hard_limit),
         tuple(_of_gauge(found, gauge) for gauge in found.tools),
         _more(found.more_tools, found.tools),
