@@ -4,6 +4,7 @@
     from loopscope import Policy                    # its limits, as one frozen value
     from loopscope import LoopDetector              # the engine alone: events in, decisions out
     from loopscope import Session, open             # the debugger without a screen
+    from loopscope import BoundedLoop               # bounds for a loop of any StateGraph, drawn by hand
     from loopscope import listen                    # makes this process one that `loopscope attach` finds
     from loopscope import tap                       # observes any LangGraph graph, its nodes untouched
 
@@ -19,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from loopscope.adapters.bounded.loop import BoundedLoop
     from loopscope.adapters.langchain import LoopDetectionMiddleware
     from loopscope.adapters.tap.handler import tap
     from loopscope.api import open  # noqa: A004 - reads as `loopscope.open(...)`
@@ -27,11 +29,22 @@ if TYPE_CHECKING:
     from loopscope.link.endpoint import listen
     from loopscope.session.session import Session
 
-__all__ = ["LoopDetectionMiddleware", "LoopDetector", "Policy", "Session", "__version__", "listen", "open", "tap"]
+__all__ = [
+    "BoundedLoop",
+    "LoopDetectionMiddleware",
+    "LoopDetector",
+    "Policy",
+    "Session",
+    "__version__",
+    "listen",
+    "open",
+    "tap",
+]
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BoundedLoop": "loopscope.adapters.bounded.loop",
     "LoopDetectionMiddleware": "loopscope.adapters.langchain",
     "LoopDetector": "loopscope.engine.detector",
     "Policy": "loopscope.engine.policy",

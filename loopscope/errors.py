@@ -3,6 +3,7 @@
     LoopscopeError                 1  the root: catch this to catch all of ours
     ├── UsageError                 2  the command, an argument or an option is wrong
     │   ├── PolicyError            2  a policy has one or more wrong values (all are listed)
+    │   ├── PredicateError         2  a loop's predicate is no plain function, or uses a model
     │   └── MissingExtraError      2  an optional dependency is needed and not installed
     ├── UnreadableInputError       3  a recording that cannot be opened or has no readable event
     ├── CannotAttachError          4  no live process answers there
@@ -20,6 +21,7 @@ __all__ = [
     "LoopscopeError",
     "MissingExtraError",
     "PolicyError",
+    "PredicateError",
     "Problem",
     "ReplayDiffersError",
     "UnreadableInputError",
@@ -60,6 +62,10 @@ class PolicyError(UsageError):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("; ".join(map(str, problems)))
         self.problems = problems
+
+
+class PredicateError(UsageError, TypeError):
+    """What is to judge a loop is no plain function of the state, or asks a model; also a `TypeError`."""
 
 
 class MissingExtraError(UsageError):
