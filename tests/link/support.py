@@ -210,7 +210,7 @@ def same_state(first: LoopDetector | Snapshot, second: LoopDetector | Snapshot) 
     return msgspec.json.encode(states[0]) == msgspec.json.encode(states[1])
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something that another thread or process does."""
     end = time.monotonic() + seconds
     while not condition():
@@ -218,7 +218,7 @@ def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
         time.sleep(0.002)
 
 
-async def auntil(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+async def auntil(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait in a task for something that others do."""
     end = time.monotonic() + seconds
     while not condition():
@@ -247,7 +247,7 @@ def raw(link: Link) -> Iterator[socket.socket]:
         host, _, port = link.address.rpartition(":")
         connection = socket.create_connection((host, int(port)))
     with connection:
-        connection.settimeout(10)
+        connection.settimeout(60)
         yield connection
 
 

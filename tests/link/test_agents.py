@@ -50,14 +50,14 @@ def test_a_late_viewer_counts_as_the_middleware_does(link: Link, pool: ThreadPoo
     graph = agent(looping(6), middleware)
     runs = [pool.submit(graph.invoke, ask(), on(f"t{n}")) for n in range(8)]
     for run in runs:
-        run.result(30)
+        run.result(60)
     opened = listen()
     with connect(opened.entry) as client:
         state = State()
         client.attach()
         caught_up(state, client, opened)
         assert same_state(state.detector, detector(middleware))
-        pool.submit(graph.invoke, ask(), on("later")).result(30)
+        pool.submit(graph.invoke, ask(), on("later")).result(60)
         caught_up(state, client, opened)
         assert same_state(state.detector, detector(middleware))
         assert state.detector.batches == detector(middleware).batches > 0
@@ -94,7 +94,7 @@ def test_a_hard_stop_is_averted_from_another_thread(link: Link, pool: ThreadPool
         assert (held.decision.action, held.decision.count) == ("hard_stop", 3)
         client.request("setPolicy", held.scope, changes={"hard_limit": 9})
         client.call("continue")
-        result = run.result(30)
+        result = run.result(60)
     assert result["messages"][-1].content == "done"
     middleware.close()
     events = [line.event for line in read(path) if line.event is not None]
@@ -118,7 +118,7 @@ def test_passing_once_and_stopping_reach_the_run(link: Link, pool: ThreadPoolExe
             held = state.follow(client, lambda message: isinstance(message, Held))
             assert isinstance(held, Held)
             client.request(verb, held.scope)
-        result = run.result(30)
+        result = run.result(60)
     texts = [message.content for message in result["messages"]]
     assert texts.count("ran git status") == 2
     assert "ran other" not in texts

@@ -70,11 +70,11 @@ def test_a_viewer_pauses_steps_and_steers(either: Link, pool: ThreadPoolExecutor
         assert (again.hold, again.decision.action) == (held.hold, "pass")
         assert not run.done()
         client.request("next", SCOPE)
-        assert run.result(5) == "ran"
+        assert run.result(60) == "ran"
         run = pool.submit(agent.batch)
         state.follow(client, lambda message: isinstance(message, Held))
         client.request("continue")
-        assert run.result(5) == "ran"
+        assert run.result(60) == "ran"
         state.catch_up(client, agent)
         assert [event.action for event in recording.events if isinstance(event, Control)] == [
             "pause",
@@ -98,7 +98,7 @@ def test_breakpoints_hold_the_run_in_the_agent(link: Link, pool: ThreadPoolExecu
         assert isinstance(held, Held)
         assert (held.reason, held.breakpoint) == ("breakpoint", "warn")
         client.call("continue")
-        run.result(5)
+        run.result(60)
         state.catch_up(client, agent)
         status = [message for message in state.messages if isinstance(message, Status)][-1]
         assert [each.hits for each in status.breakpoints] == [1, 0]
@@ -165,7 +165,7 @@ def test_five_viewers_two_of_them_steering(link: Link, pool: ThreadPoolExecutor)
     until(lambda: link.viewers == 3)
     assert not run.done()
     viewers[1][0].close()
-    assert run.result(1) == "ran"
+    assert run.result(60) == "ran"
     for client, state in viewers[2:4]:
         state.catch_up(client, agent)
         assert same_state(state.detector, agent.detector)
@@ -186,7 +186,7 @@ def test_a_viewer_may_leave_its_pause_behind(link: Link, pool: ThreadPoolExecuto
     client = connect(link.entry, control=True)
     client.call("continue")
     client.close(resume=False)
-    assert run.result(5) == "ran"
+    assert run.result(60) == "ran"
 
 
 def test_the_first_batch_can_wait_for_a_viewer(link: Link, pool: ThreadPoolExecutor) -> None:
@@ -200,7 +200,7 @@ def test_the_first_batch_can_wait_for_a_viewer(link: Link, pool: ThreadPoolExecu
     client = connect(link.entry)
     assert not run.done()
     client.attach()
-    assert run.result(5) == "ran"
+    assert run.result(60) == "ran"
     assert link.wait_for_viewer(5)
     client.close()
     link.hold_first_batch()
@@ -219,7 +219,7 @@ def test_long_arguments_of_a_held_batch_are_cut(link: Link, pool: ThreadPoolExec
         assert isinstance(held, Held)
         assert len(json.dumps(held.calls[0].args)) < 70_000
         client.call("continue")
-        run.result(5)
+        run.result(60)
         event = state.follow(client, lambda message: isinstance(message, Batch))
         assert isinstance(event, Batch)
         assert len(event.calls[0].args["content"]) == 500_000

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,8 +52,8 @@ FIRST_LINES: list[tuple[bytes, str | None]] = [
 
 @pytest.fixture
 def link(opened: Callable[..., Link]) -> Link:
-    """A link with little patience."""
-    return opened("target", control=True, limits=Limits(line_s=0.3, burst=50, per_second=50))
+    """A link that takes few requests."""
+    return opened("target", control=True, limits=Limits(burst=50, per_second=50))
 
 
 def serves(link: Link) -> None:
@@ -121,11 +120,11 @@ def test_a_later_line_that_is_no_request_ends_the_connection(link: Link, lines: 
 
 
 @pytest.mark.parametrize("start", [b"", b'{"kind":"he', HELLO + b'{"kind"', HELLO + ATTACH + b"{"])
-def test_a_line_that_does_not_end_in_time_ends_the_connection(link: Link, start: bytes) -> None:
+def test_a_line_that_does_not_end_in_time_ends_the_connection(opened: Callable[..., Link], start: bytes) -> None:
     """However slowly it goes on."""
+    link = opened("impatient", control=True, limits=Limits(line_s=0.3))
     with raw(link) as connection:
         connection.sendall(start)
-        before = time.monotonic()
         connection.settimeout(0.05)
         answer = b""
         while True:
@@ -141,8 +140,6 @@ def test_a_line_that_does_not_end_in_time_ends_the_connection(link: Link, start:
                 break
             answer += piece
         assert bye(answer) == "too-slow"
-        assert time.monotonic() - before < 5
-    serves(link)
 
 
 def test_a_flood_of_requests_ends_the_connection(link: Link) -> None:
@@ -263,7 +260,7 @@ os.setuid({NOBODY})
 """
 DIAL = """
 connection = socket.socket(socket.AF_UNIX)
-connection.settimeout(10)
+connection.settimeout(60)
 try:
     connection.connect(sys.argv[1])
     connection.sendall(b'{"kind":"hello","version":1,"control":true}\\n')

@@ -83,7 +83,7 @@ def test_an_endpoint_that_cannot_be_opened_leaves_nothing(monkeypatch: pytest.Mo
     assert gatehouse.gate is None
     assert list((Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope").iterdir()) == []
     monkeypatch.undo()
-    assert descriptors() == files
+    assert descriptors() <= files
 
 
 def test_one_process_has_one_link(link: Link) -> None:
@@ -109,7 +109,7 @@ def test_closing_lets_everything_go(link: Link, pool: ThreadPoolExecutor) -> Non
     run = pool.submit(agent.batch)
     until(lambda: bool(link.gate.held()))
     link.close()
-    assert run.result(5) == "ran"
+    assert run.result(60) == "ran"
     for message in client:
         state.take(message)
     assert client.bye is not None
@@ -142,9 +142,9 @@ def test_a_hundred_attach_detach_cycles_leave_nothing_behind(link: Link) -> None
     for _ in range(100):
         cycle()
     until(lambda: link.viewers == 0)
-    until(lambda: descriptors() == files)
-    assert threading.active_count() == threads
-    assert not link._server._connections  # type: ignore[union-attr]
+    until(lambda: descriptors() <= files)
+    assert threading.active_count() <= threads
+    until(lambda: not link._server._connections)  # type: ignore[union-attr]
     assert not link._server._sockets  # type: ignore[union-attr]
 
 

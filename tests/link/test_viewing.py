@@ -174,7 +174,7 @@ def test_the_last_events_reach_a_viewer_that_lags(opened: Callable[..., Link]) -
     closing.start()
     for message in client:
         state.take(message)
-    closing.join(10)
+    closing.join(60)
     assert state.detector.batches == 3_000
     assert same_state(state.detector, agent.detector)
 
