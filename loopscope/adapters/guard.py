@@ -22,6 +22,7 @@ from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph
 from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.sections import OnStop
 from loopscope.engine.texts import stop_text
 from loopscope.recording.bus import bus
 from loopscope.recording.gate import JUDGE, Arrival, Ruling, gatehouse
@@ -120,6 +121,7 @@ class Guard(Steered):
         """
         last = loop.last
         if task_id == last.task_id and type(task_id) is str:
+            loop.stopped = last.stopped
             return last.text
         text = None
         if self.heard or bus.active or loop.recorders:
@@ -135,7 +137,7 @@ class Guard(Steered):
             if action != "pass":
                 loop.waiting = True
                 text = self._act(loop, decision, calls)
-        last.task_id, last.text = task_id, text
+        last.task_id, last.text, last.stopped = task_id, text, loop.stopped
         return text
 
     def take(self, loop: Loop) -> tuple[str, ...]:
@@ -202,7 +204,25 @@ class Guard(Steered):
         for recorder in loop.recorders:
             recorder.settle()
 
-    def consume_stop_reason(self, run_id: object) -> str | None:
+    def on_stop(self, loop: Loop) -> OnStop:
+        """What is done to the batch that was just rejected; of what a person stopped by hand nobody is asked again."""
+        with bus.lock:
+            return "strip" if loop.stopped == "cancelled" else self.detector.policy_of(loop.key).on_stop
+
+    def escalate(self, loop: Loop, text: str) -> None:
+        """A person is to decide how this loop goes on: for now, it is over."""
+        with bus.lock:
+            if loop.announced:
+                self._publisher.end(loop, "escalated", self._redactor.text(text, PREVIEW))
+        self.settle(loop)
+
+    def pardon(self, loop: Loop) -> None:
+        """A person lets a loop go on that was stopped."""
+        with bus.lock:
+            self._reasons.take(loop.key.run_id)
+            loop.stopped = loop.note = loop.last.text = loop.last.stopped = None
+
+    def consume_stop_reason(self, run_id: object) -> StopReason | None:
         """Why this run was stopped, once; None where it was not. Takes a run id, or a context's `stop_reason`."""
         with bus.lock:
             if isinstance(run_id, StopReason):
@@ -298,10 +318,11 @@ class Guard(Steered):
     def _note(self, loop: Loop, reason: StopWord) -> None:
         """Keep the reason of a stop for whoever asks."""
         loop.stopped = reason
+        note = loop.note = StopReason(reason, loop.key.run_id)
         with bus.lock:
-            self._reasons.put(loop.key.run_id, reason, loop.key.thread_id)
+            self._reasons.put(loop.key.run_id, note, loop.key.thread_id)
         if loop.parent is None or loop.context is not loop.parent.context:
-            stamp(loop.context, "stop_reason", StopReason(reason, loop.key.run_id))
+            stamp(loop.context, "stop_reason", note)
 
     def _bury(self, loop: Loop) -> None:
         """Tell the end of runs whose model call failed, once their thread has begun another one."""

@@ -14,15 +14,19 @@ from typing import Any, NamedTuple, Self
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse, hook_config
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
 from langgraph.errors import GraphBubbleUp
+from langgraph.types import interrupt
 
 from loopscope.adapters import graph_shape
+from loopscope.adapters.escalation import answer_of, can_wait, drained, question, refused, tried_in
 from loopscope.adapters.facts import calls_of, error_type_of, model_of, since_last_ai, text_of, usage_of
 from loopscope.adapters.guard import Guard
 from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.messages import newest_ai, stopped, warning_message
+from loopscope.adapters.stop_reasons import StopReason
 from loopscope.engine.events import Call
 from loopscope.engine.identity import Identity
 from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.sections import OnStop
 from loopscope.recording import preview
 from loopscope.recording.bus import bus
 from loopscope.recording.gate import Arrival, Gate, gatehouse
@@ -44,6 +48,15 @@ class _Held(NamedTuple):
     arrival: Arrival
 
 
+class _Stop(NamedTuple):
+    """A batch that was rejected."""
+
+    messages: Sequence[AnyMessage]
+    message: AIMessage
+    behind: Sequence[AnyMessage]
+    text: str
+
+
 class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
     """Stops an agent that loops, and warns its model before.
 
@@ -55,7 +68,9 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         agent loops that are remembered (100). tool_freq_warn: calls of one tool that warn the model (30).
         tool_freq_hard_limit: calls of one tool that stop the run (50). tool_freq_overrides: other frequency limits by
         tool: `{"bash": (50, 100)}` or `{"bash": {"warn": 50, "hard_limit": 100}}`. policy: a whole policy instead of
-        single thresholds, or below them. record: file to which the runs are recorded; `{pid}` in its name is this
+        single thresholds, or below them. on_stop: what is done to a batch that is stopped: `strip` ends the run without
+        its calls; `interrupt` asks a person, where there is a checkpointer; `drain` ends the run with `GraphDrained`
+        before its calls are made. record: file to which the runs are recorded; `{pid}` in its name is this
         process. It never disturbs a run. redact: regular expressions of further secrets that must not reach the
         recording.
 
@@ -74,6 +89,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         tool_freq_overrides: Mapping[str, Any] | None = None,
         *,
         policy: Policy | None = None,
+        on_stop: OnStop | None = None,
         record: str | PathLike[str] | None = None,
         redact: Sequence[str] = (),
     ) -> None:
@@ -86,6 +102,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
             "tool_freq_warn": tool_freq_warn,
             "tool_freq_hard_limit": tool_freq_hard_limit,
             "tool_freq_overrides": tool_freq_overrides,
+            "on_stop": on_stop,
         }
         given = {name: value for name, value in thresholds.items() if value is not None}
         base = DEFAULT if policy is None else policy
@@ -114,8 +131,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         """The policy in force."""
         return self._guard.policy
 
-    def consume_stop_reason(self, run_id: object) -> str | None:
-        """`"loop_capped"`, once, where this run was stopped; None otherwise.
+    def consume_stop_reason(self, run_id: object) -> StopReason | None:
+        """`"loop_capped"`, once, where this run was stopped, and in its `tried` what was tried; None otherwise.
 
         Args:
             run_id: the run's id as the caller gave it, or the value that the stop left in the context's `stop_reason`.
@@ -157,14 +174,9 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
             calls: tuple[Call, ...] = (Call(call.get("id"), call["name"], call["args"]),)
         else:
             calls = calls_of(message)
-        text = self._decide(self._find(runtime), calls, task_id, _said, message)
-        if text is None:
-            return None
-        update: dict[str, Any] = {"messages": stopped(message, behind, text)}
-        if not graph_shape.has_node(_TOOLS_NODE):
-            # An agent without tools asks again until its answer fits the schema: it does not end by itself.
-            update["jump_to"] = "end"
-        return update
+        loop = self._find(runtime)
+        text = self._decide(loop, calls, task_id, _said, message)
+        return None if text is None else self._stop(loop, _Stop(messages, message, behind, text), runtime)
 
     @hook_config(can_jump_to=["end"])
     async def aafter_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
@@ -223,6 +235,30 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         heartbeat = getattr(runtime, "heartbeat", None)
         arrival = self._guard.arrival(loop, calls_of(message), task_id, _said(message), heartbeat)
         return None if arrival is None else _Held(gate, loop, arrival)
+
+    def _stop(self, loop: Loop, stop: _Stop, runtime: Any) -> dict[str, Any] | None:
+        """What becomes of a batch that was rejected."""
+        messages, message, behind, text = stop
+        guard, how = self._guard, self._guard.on_stop(loop)
+        tried = tried_in(messages[: len(messages) - 1 - len(behind)])
+        if loop.note is not None:
+            loop.note.tried = tried
+        if how == "drain" and drained(runtime, text):
+            guard.escalate(loop, text)
+            return None
+        if how == "interrupt" and message.tool_calls and can_wait():
+            guard.escalate(loop, text)
+            iterations = sum(attempt.times for attempt in tried)
+            answer = interrupt(question(str(loop.stopped), text, message, tried, iterations))
+            meaning = answer_of(answer)
+            if meaning != "stop":
+                guard.pardon(loop)
+                return {"messages": refused(message, text, answer)} if meaning == "advice" else None
+        update: dict[str, Any] = {"messages": stopped(message, behind, text)}
+        if not graph_shape.has_node(_TOOLS_NODE):
+            # An agent without tools asks again until its answer fits the schema: it does not end by itself.
+            update["jump_to"] = "end"
+        return update
 
     def _prepare(self, loop: Loop, request: ModelRequest[Any]) -> tuple[tuple[str, ...], ModelRequest[Any]]:
         guard = self._guard

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from loopscope.adapters.scope_id import Invocation, Scope
+from loopscope.adapters.stop_reasons import StopReason
 from loopscope.engine.events import Usage
 
 if TYPE_CHECKING:
@@ -47,7 +48,18 @@ class Outcome(NamedTuple):
 class Loop(Scope):
     """One agent loop within one invocation."""
 
-    __slots__ = ("announced", "children", "failure", "guard", "recorders", "reported", "ruling", "stopped", "waiting")
+    __slots__ = (
+        "announced",
+        "children",
+        "failure",
+        "guard",
+        "note",
+        "recorders",
+        "reported",
+        "ruling",
+        "stopped",
+        "waiting",
+    )
 
     def __init__(self, guard: Guard, invocation: Invocation, prefix: str, context: object, thread: object) -> None:
         super().__init__(invocation, prefix, context, thread)
@@ -56,6 +68,8 @@ class Loop(Scope):
         """Its `run_start` was published, its `run_end` was not."""
         self.stopped: StopWord | None = None
         """Why its newest batch was rejected, if it was."""
+        self.note: StopReason | None = None
+        """What its caller is told of that."""
         self.waiting = True
         """Warnings may wait for its next model call; nobody has looked yet."""
         self.failure: str | None = None

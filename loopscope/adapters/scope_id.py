@@ -66,10 +66,12 @@ class Invocation:
 class LastTask:
     """The newest execution of a node in which something was decided: the one that LangGraph may yet execute again."""
 
-    __slots__ = ("task_id", "text")
+    __slots__ = ("stopped", "task_id", "text")
 
     def __init__(self) -> None:
         self.task_id: str | None = None
+        self.stopped: Any = None
+        """The adapter's own word for why they did not."""
         self.text: str | None = None
         """What took the place of the calls; None where they ran."""
 

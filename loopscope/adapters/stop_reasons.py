@@ -6,7 +6,7 @@ Apart from what the engine remembers: a reason belongs to the program that runs 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 __all__ = ["StopReason", "StopReasons"]
 
@@ -14,17 +14,20 @@ __all__ = ["StopReason", "StopReasons"]
 class StopReason(str):
     """A stop reason that knows its run, so that a caller who named no run can ask for it."""
 
-    __slots__ = ("run_id",)
+    __slots__ = ("run_id", "tried")
     run_id: str | None
+    tried: tuple[Any, ...]
+    """What was tried before the stop, oldest first: each with its `calls`, how many `times`, and the last `result`."""
 
     def __new__(cls, reason: str, run_id: str | None) -> Self:  # noqa: D102 - a constructor
         made = super().__new__(cls, reason)
         made.run_id = run_id
+        made.tried = ()
         return made
 
 
 class _Reason(NamedTuple):
-    reason: str
+    reason: StopReason
     thread_id: str | None
 
 
@@ -39,12 +42,13 @@ class StopReasons:
 
     def put(self, run_id: str | None, reason: str, thread_id: str | None) -> None:
         """Keep the reason of this run; the oldest of too many is forgotten."""
-        self._reasons[run_id] = _Reason(reason, thread_id)
+        known = reason if isinstance(reason, StopReason) else StopReason(reason, run_id)
+        self._reasons[run_id] = _Reason(known, thread_id)
         self._reasons.move_to_end(run_id)
         while len(self._reasons) > self._limit:
             self._reasons.popitem(last=False)
 
-    def take(self, run_id: str | None) -> str | None:
+    def take(self, run_id: str | None) -> StopReason | None:
         """The reason of this run, once."""
         found = self._reasons.pop(run_id, None)
         return found.reason if found is not None else None

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
-from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
@@ -28,6 +27,7 @@ from loopscope.adapters.bounded.predicates import Predicate, plain
 from loopscope.adapters.bounded.standing import Bounds, Standing, Verdict, standing
 from loopscope.adapters.bounded.witnesses import BUILT_IN, built_in, error_in
 from loopscope.adapters.bounded.wrapping import merged, wrapped
+from loopscope.adapters.escalation import answer_of, can_wait
 from loopscope.engine.policy import Policy
 from loopscope.engine.sections import COUNTERS, WitnessMode
 from loopscope.errors import PolicyError, Problem, UsageError
@@ -37,7 +37,6 @@ __all__ = ["BoundedLoop"]
 S = TypeVar("S")
 _COUNTERS = ("model_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "cost_usd", "wall_clock_s")
 """What a loop can measure by itself; of the engine's counters, `max_iterations` is one more."""
-_STOP = ("stop", "no")
 _log = logging.getLogger("loopscope")
 
 
@@ -152,11 +151,11 @@ class BoundedLoop:
         now = self.standing(state)
         reason = now.reason if now.verdict == "give_up" else "escalated"
         ended = {**self._told(now), self.fields.ended: reason}
-        if not _can_wait():
+        if not can_wait():
             return ended
         told = {"reason": reason, "iterations": now.iterations, "witness": now.witness, "state": whole(state)}
         answer = interrupt(told)
-        if not answer or (isinstance(answer, str) and answer.strip().lower() in _STOP):
+        if answer_of(answer) == "stop":
             return ended
         return {**self._told(now), **self._renewed(now), **_written(answer, self.fields)}
 
@@ -224,11 +223,6 @@ def _written(answer: Any, fields: Fields) -> dict[str, Any]:
     if isinstance(answer, Mapping):
         return dict(answer)
     return {fields.advice: answer} if isinstance(answer, str) else {}
-
-
-def _can_wait() -> bool:
-    """Whether an interrupt would be stored. Where LangGraph does not say, `interrupt` itself decides."""
-    return get_config().get("configurable", {}).get("__pregel_checkpointer", True) not in (None, False)
 
 
 def _known(witness: str) -> str:
