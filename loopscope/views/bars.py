@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from loopscope.views.model import Line, Span, Style
 
-__all__ = ["WARN_TICK", "bar"]
+__all__ = ["BARS", "COUNT", "NOTE", "ROOMY", "SHORT_NOTE", "WARN_TICK", "bar", "columns"]
 
 FULL, WARN_TICK, HARD_TICK, PASSED_TICK = "█", "┊", "┃", "╋"
 _TICKS: dict[Style, Style] = {"bar_warn": "tick_warn", "bar_stop": "tick_stop"}
+BARS: dict[str, Style] = {"new": "bar_ok", "repeat": "bar_repeat", "warn": "bar_warn", "stop": "bar_stop"}
+"""The style of a bar by its row's state."""
+ROOMY = 70
+"""Cells from which on a row's note is told in full."""
+COUNT = 5
+"""Cells of the count behind a bar."""
+NOTE, SHORT_NOTE = 26, 13
+"""Cells of the note behind the count, where there is room and where not."""
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
 
 
@@ -37,3 +45,10 @@ def bar(count: float, warn: float, hard: float, width: int, style: Style) -> Lin
         return (Span(cells, style), end)
     middle = Span(PASSED_TICK, _TICKS.get(style, "dim")) if count >= warn else Span(WARN_TICK, "dim")
     return (Span(cells[:tick], style), middle, Span(cells[tick + 1 :], style), end)
+
+
+def columns(width: int) -> tuple[int, int]:
+    """Cells of the bar and of the label before it: the bar gives way first."""
+    room = width - len(" A  ") - COUNT - (NOTE if width >= ROOMY else SHORT_NOTE)
+    bar_width = max(6, min(40, room // 2))
+    return bar_width, max(4, room - bar_width + 2)

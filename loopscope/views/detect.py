@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.cycle import laps
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, ScopeView, Session
 from loopscope.session.steps import counted_with
-from loopscope.views.bars import bar
+from loopscope.views import bounds
+from loopscope.views.bars import BARS, COUNT, ROOMY, bar, columns
+from loopscope.views.bounds import Meter, Streak, meters, progress, streaks
 from loopscope.views.calls import batch_label
 from loopscope.views.cells import cell_len
-from loopscope.views.distance import FURTHEST, Distance, Fire, Probe
+from loopscope.views.distance import Distance, Probe
+from loopscope.views.firing import far, said
 from loopscope.views.flow import flow, wrap
-from loopscope.views.glyphs import GLYPH, STYLE, TONE
+from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, Style, crop, fit, marked, spread
 from loopscope.views.topbar import scope_name
-from loopscope.views.words import amount, in_words, money, newest_calls, plural, safe_name, span_of_time, times
+from loopscope.views.words import amount, money, newest_calls, safe_name, span_of_time, times
 
 __all__ = ["Data", "Gauge", "body", "data", "height", "lines", "note", "say"]
 
 ROWS, FEW = 10, 4
 """Rows of a layer, and how many there may be with what came only once; what is left is summed up in one line."""
-_ROOMY = 70
-"""Cells from which on a row's note is told in full."""
-_COUNT, _NOTE, _SHORT_NOTE = 5, 26, 13
-_WORD = {"warn": "WARN", "hard_stop": "STOP"}
-_BARS: dict[str, Style] = {"new": "bar_ok", "repeat": "bar_repeat", "warn": "bar_warn", "stop": "bar_stop"}
 
 
 class Gauge(NamedTuple):
@@ -52,6 +49,8 @@ class Gauge(NamedTuple):
     """The newest batch that counted here."""
     room: int
     """What the window holds at most."""
+    stops: bool = True
+    """At its hard limit it is stopped: nothing new holds that off."""
 
     @property
     def layer(self) -> str:
@@ -66,26 +65,9 @@ class Gauge(NamedTuple):
     @property
     def state(self) -> str:
         """By the count alone: `stop`, `warn`, `repeat`, `new`."""
-        if self.value >= self.hard:
+        if self.value >= self.hard and self.stops:
             return "stop"
         return "warn" if self.value >= self.warn else "repeat" if self.value > 1 else "new"
-
-
-class Streak(NamedTuple):
-    """A layer that counts how long something goes on, as far as the policy sets it a limit."""
-
-    layer: str
-    label: str
-    value: int
-    warn: int | None
-    hard: int | None
-
-    @property
-    def state(self) -> str:
-        """By the count alone: `stop`, `warn`, `new`."""
-        if self.hard is not None and self.value >= self.hard:
-            return "stop"
-        return "warn" if self.warn is not None and self.value >= self.warn else "new"
 
 
 class Data(NamedTuple):
@@ -100,7 +82,13 @@ class Data(NamedTuple):
     tools: tuple[Gauge, ...]
     more_tools: int
     streaks: tuple[Streak, ...]
+    """The layers beyond these two, as far as the policy sets them limits."""
+    meters: tuple[Meter, ...]
+    """The budgets."""
+    progress: tuple[tuple[int, bool], ...]
+    """The newest iterations of the scope, and whether the witness moved."""
     warnings: tuple[WarningRecord, ...]
+    """With those that were queued when the batch's results came in."""
     spent: Spent
 
 
@@ -112,7 +100,9 @@ def data(session: Session) -> Data | None:
     policy = view.policy
     hashes, calls = scope.hashes, scope.states["tool_frequency"]
     newest = _newest(session, row, max(policy.window_size, policy.frequency_window))
-    counter = _Counter(session, policy, scope, row, newest, Probe(session, view, scope))
+    probe = Probe(session, view, scope)
+    counter = _Counter(session, policy, scope, row, newest, probe)
+    warnings = (*view.warnings, *probe.warnings)
     repeats = _top(hashes.counts, hashes.items, row.hash)
     tools = _top(calls.counts, calls.items, row.names[0] if row.names else None)
     return Data(
@@ -122,8 +112,10 @@ def data(session: Session) -> Data | None:
         len(hashes.counts) - len(repeats),
         tuple(map(counter.tool, tools)),
         len(calls.counts) - len(tools),
-        tuple(_streaks(policy, scope)),
-        tuple(view.warnings),
+        tuple(streaks(session, view, probe, warnings)),
+        tuple(meters(session, view)),
+        tuple(progress(session, view, probe)) if policy.stagnation.limits.active else (),
+        warnings,
         view.spent,
     )
 
@@ -147,24 +139,6 @@ def _newest(session: Session, row: Row, reach: int) -> dict[tuple[bool, str], in
         for name in earlier.names:
             found.setdefault((False, name), number)
     return found
-
-
-def _streaks(policy: Policy, scope: ScopeState) -> Iterator[Streak]:
-    """Laps, failures and standstill, where the policy looks at them."""
-    states = scope.states
-    if (cycle := states.get("cycle")) is not None:
-        for label, pair, items in (
-            ("batches", policy.cycle.hash, cycle.hashes),
-            ("tools", policy.cycle.names, cycle.names),
-        ):
-            if pair.active:
-                yield Streak("cycle", label, laps(items, policy.cycle.max_period or 0)[0], pair.warn, pair.hard_limit)
-    if (errors := states.get("error_streak")) is not None:
-        pair = policy.error_streak
-        yield Streak("error_streak", "", errors.streak, pair.warn, pair.hard_limit)
-    if (stagnation := states.get("stagnation")) is not None:
-        pair, witness = policy.stagnation.limits, policy.stagnation.witness
-        yield Streak("stagnation", safe_name(witness or ""), stagnation.stale, pair.warn, pair.hard_limit)
 
 
 class _Counter(NamedTuple):
@@ -192,6 +166,7 @@ class _Counter(NamedTuple):
             moved=digest == self.row.hash,
             latest=latest,
             room=self.policy.window_size,
+            stops=self._stops(latest),
         )
 
     def tool(self, tool: str) -> Gauge:
@@ -209,35 +184,26 @@ class _Counter(NamedTuple):
             moved=tool in self.row.names,
             latest=self.newest[False, tool],
             room=self.policy.frequency_window,
+            stops=self._stops(self.newest[False, tool]),
         )
+
+    def _stops(self, latest: int) -> bool:
+        """A policy that asks for news lets go on what brings some, however often it came."""
+        return not self.policy.result_aware or self.session.timeline.verdict(latest).action == "hard_stop"
 
 
 def say(count: Gauge) -> list[tuple[str, Style]]:
     """The distance to fire in words: `▲ one more identical batch = WARN`, `■ three more = STOP`."""
     unit = "identical batch" if count.name else "call"
     found = count.distance
-    said: list[tuple[str, Style]] = []
-    if found.warn is not None:
-        said.append((f"{GLYPH['warn']} {_fire(found.warn, unit, count)}", "bar_warn"))
-    if found.stop is not None:
-        again = " again" if count.value >= count.hard else ""
-        said.append((f"{GLYPH['stop']} {_fire(found.stop, '' if said else unit, count)}{again}", "bar_stop"))
-    return said or [(f"{GLYPH['new']} {_never(count)}", "ok")]
-
-
-def _fire(fire: Fire, unit: str, count: Gauge) -> str:
-    more = f"{in_words(fire.more)} more"
-    if unit:
-        more += f" {unit}" if fire.more == 1 else f" {plural(2, unit)[2:]}"
-    by = "" if fire.decision.layer == count.layer else f" by {fire.decision.layer}"
-    return f"{more} = {_WORD[fire.decision.action]}{by}"
+    if found.warn is None and found.stop is None and count.next_limit > count.room:
+        return [(f"{GLYPH['new']} {_never(count)}", "ok")]
+    return said(found, count.layer, unit, again=count.state == "stop")
 
 
 def _never(count: Gauge) -> str:
-    """Why nothing comes: the window cannot hold as many, or it is too far to be tried out."""
-    if count.next_limit > count.room:
-        return f"never: window_size is below {'hard_limit' if count.value >= count.warn else 'warn_threshold'}"
-    return f"further than {FURTHEST:,} more"
+    """Why nothing comes: the window cannot hold as many."""
+    return f"never: window_size is below {'hard_limit' if count.value >= count.warn else 'warn_threshold'}"
 
 
 def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
@@ -255,7 +221,8 @@ def body(session: Session, width: int, *, dense: bool = False) -> list[Line]:
         _nearest(found, width),
         _layer(found, "identical_call_set", width),
         _layer(found, "tool_frequency", width),
-        *([_others(found, width)] if found.streaks else []),
+        *([bounds.draw(found.streaks, found.progress, width)] if found.streaks else []),
+        *([bounds.draw_budgets(found.meters, width)] if found.meters else []),
         _warnings(session, found, width),
         _spent(found, width),
     ]
@@ -275,16 +242,19 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
 
 
 def _nearest(found: Data, width: int) -> list[Line]:
-    """How far the batch at the cursor, and its tools, are from a verdict."""
-    shown = [count for count in (*found.repeats, *found.tools) if count.moved]
-    names = [count.name or safe_name(count.subject) for count in shown]
-    column = min(max(cell_len(name) for name in names), max(8, width // 4))
+    """How far the batch at the cursor, its tools, and what else has begun to count are from a verdict."""
+    shown = [(c.name or safe_name(c.subject), say(c)) for c in (*found.repeats, *found.tools) if c.moved]
+    going = [streak for streak in found.streaks if streak.going]
+    shown += [(streak.name, said(streak.comes, streak.layer, streak.unit, again=streak.stops)) for streak in going]
+    shown += [(meter.counter, [bounds.ahead(meter)]) for meter in found.meters if 2 * meter.value >= meter.limit]
+    shown = [(name, words) for name, words in shown if words]
+    column = min(max(cell_len(name) for name, _ in shown), max(8, width // 4))
     same = ", if the results stay the same" if found.view.policy.looks_at_results else ""
     head: Line = (Span("DISTANCE TO FIRE", "title"), Span(f"  after #{found.row.n}{same}", "dim"))
     result = [crop(head, width)]
-    for name, count in zip(names, shown, strict=True):
+    for name, words in shown:
         room = width - column - 3
-        parts = [(Span(text, style),) for text, style in say(count) for text in wrap(text, room)]
+        parts = [(Span(text, style),) for text, style in words for text in wrap(text, room)]
         label = fit(name, column)
         for line in flow(parts, room):
             result.append((Span(f" {label}  "), *line))
@@ -312,47 +282,16 @@ def _layer(found: Data, layer: str, width: int) -> list[Line]:
 
 def _row(found: Data, count: Gauge, width: int) -> Line:
     """Name, label, bar, count and a note; the bar gives way first, then the note's words."""
-    said = note(found, count, roomy=width >= _ROOMY)
-    bar_width, label_width = _columns(width)
+    said = note(found, count, roomy=width >= ROOMY)
+    bar_width, label_width = columns(width)
     label = fit(f"{count.name} {count.label}" if count.name else count.label, label_width)
     line: Line = (
         Span(f" {label} ", link=count.latest),
-        *bar(count.value, count.warn, count.hard, bar_width, _BARS[count.state]),
-        Span(f"{count.value:>{_COUNT - 1},} "),
+        *bar(count.value, count.warn, count.hard, bar_width, BARS[count.state]),
+        Span(f"{count.value:>{COUNT - 1},} "),
         *said,
     )
     return crop(marked(line, "strong") if count.moved else line, width)
-
-
-def _others(found: Data, width: int) -> list[Line]:
-    """The layers that count how long something goes on."""
-    return [_streak(streak, width) for streak in found.streaks]
-
-
-def _streak(streak: Streak, width: int) -> Line:
-    hard = streak.hard or streak.warn or 1
-    limits = "  ".join(f"{name} {limit}" for name, limit in (("warn", streak.warn), ("hard", streak.hard)) if limit)
-    bar_width, label_width = _columns(width)
-    label = fit(streak.label, max(0, label_width - len(streak.layer) - 1))
-    glyph = GLYPH[streak.state]
-    return crop(
-        (
-            Span(streak.layer, "title"),
-            Span(f"  {label} ", "dim"),
-            *bar(streak.value, streak.warn or hard, hard, bar_width, _BARS[streak.state]),
-            Span(f"{streak.value:>{_COUNT - 1},} "),
-            Span(f"{glyph} ", TONE[streak.state]),
-            Span(limits, "dim"),
-        ),
-        width,
-    )
-
-
-def _columns(width: int) -> tuple[int, int]:
-    """Cells of the bar and of the label before it: the bar gives way first."""
-    room = width - len(" A  ") - _COUNT - (_NOTE if width >= _ROOMY else _SHORT_NOTE)
-    bar_width = max(6, min(40, room // 2))
-    return bar_width, max(4, room - bar_width + 2)
 
 
 def note(found: Data, count: Gauge, *, roomy: bool) -> Line:
@@ -368,11 +307,9 @@ def note(found: Data, count: Gauge, *, roomy: bool) -> Line:
 
 
 def _far(count: Gauge, *, roomy: bool) -> str:
-    fire = count.distance.warn or count.distance.stop
-    if fire is None:
-        return "never" if count.next_limit > count.room else "far"
-    other = " (other layer)" if roomy and fire.decision.layer != count.layer else ""
-    return f"{fire.more:,} to {_WORD[fire.decision.action]}{other}"
+    if not any(count.distance[:2]) and count.next_limit > count.room:
+        return "never"
+    return far(count.distance, count.layer, roomy=roomy, warned=count.state == "warn") or "never"
 
 
 def _warnings(session: Session, found: Data, width: int) -> list[Line]:
@@ -399,7 +336,8 @@ def _warning(record: WarningRecord, letters: Callable[[str], str], width: int) -
         assumed = " (assumed)" if record.assumed else ""
         before = (Span(" before "), Span(f"#{record.before}", link=record.before)) if record.before is not None else ()
         parts.append((Span("delivered"), *before, Span(assumed, "dim")))
-        parts.append((Span(f"ignored {times(record.ignored)}" if record.ignored else "not ignored so far"),))
+        if record.ignored or not by:
+            parts.append((Span(f"ignored {times(record.ignored)}" if record.ignored else "not ignored so far"),))
     return flow(parts, width, indent=3, gap=2)
 
 

@@ -12,7 +12,7 @@ from loopscope.engine.policy import Policy
 from loopscope.recording.inert import inert, inert_lines
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Session
-from loopscope.views import why
+from loopscope.views import bounds, why
 from loopscope.views.calls import bounded, keyed, tool_names
 from loopscope.views.cells import cell_len
 from loopscope.views.flow import flow, wrap
@@ -42,7 +42,9 @@ def body(
         return [(Span("no batch with calls in this recording", "dim"),)]
     found = explanation or session.explain(search=False)
     gap: list[Line] = [] if dense else [()]
-    return [*batch_lines(session, width), *gap, *why.body(found, len(session), width, searching=searching)]
+    rows = bounds.evidence(session, width)
+    reasons = why.body(found, len(session), width, searching=searching, rows=rows)
+    return [*batch_lines(session, width), *gap, *reasons]
 
 
 def height(session: Session, width: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loopscope.session.session import Session
-from loopscope.views import detect, inspector, scopes, timeline, topbar, why
+from loopscope.views import bounds, detect, inspector, scopes, timeline, topbar, why
 from loopscope.views.glyphs import line_in_ascii
 from loopscope.views.model import Line, Span, plain
 
@@ -40,7 +40,7 @@ def _sections(session: Session, width: int) -> Iterator[list[Line]]:
     if not session.cursor:
         return
     yield [_heading("Inspect"), *inspector.batch_lines(session, width)]
-    yield [_heading("Why"), *why.body(session.explain(), len(session), width)]
+    yield [_heading("Why"), *why.body(session.explain(), len(session), width, rows=bounds.evidence(session, width))]
 
 
 def _heading(name: str) -> Line:

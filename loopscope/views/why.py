@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from loopscope.engine.explain import Explanation
 from loopscope.recording.inert import inert
 from loopscope.views.flow import linked, wrap
@@ -17,7 +19,9 @@ _LONGEST = 2000
 _TITLES = {"hard_stop": "WHY STOPPED", "warn": "WHY WARNED", "pass": "WHY NOT"}
 
 
-def body(explanation: Explanation, last: int, width: int, *, searching: bool = False) -> list[Line]:
+def body(
+    explanation: Explanation, last: int, width: int, *, searching: bool = False, rows: Sequence[Line] = ()
+) -> list[Line]:
     """The explanation in lines.
 
     Args:
@@ -25,10 +29,12 @@ def body(explanation: Explanation, last: int, width: int, *, searching: bool = F
         last: number of the newest batch; references beyond it lead nowhere.
         width: cells.
         searching: its nearest settings are still being looked for.
+        rows: of the layer that decided, as `bounds.evidence` draws them.
     """
     title = _TITLES[explanation.decision.action]
     result: list[Line] = [
-        (Span(title, "title"), Span(clip(f"  {safe_name(explanation.headline)}", width - len(title)), "dim"))
+        (Span(title, "title"), Span(clip(f"  {safe_name(explanation.headline)}", width - len(title)), "dim")),
+        *rows,
     ]
     for number, line in enumerate(explanation.lines, 1):
         margin = f"{number:>2} "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loopscope.engine.events import Call, Usage
-from loopscope.engine.policy import BOUNDED, Policy
+from loopscope.engine.policy import BOUNDED, PROGRESS, Policy
 from loopscope.session.session import Session
 from loopscope.views import detect
 from loopscope.views.model import line_width
@@ -87,7 +87,7 @@ def test_a_stop_by_the_other_layer_says_so() -> None:
     lines = pane(at(story, 3))
     assert lines[1] == " C     ■ one more identical batch = STOP by tool_frequency"
     assert lines[2] == " read  ■ one more call = STOP"
-    assert next(line for line in lines if line.startswith(' C read("')).endswith("1 · 1 to STOP (other layer)")
+    assert next(line for line in lines if line.startswith(' C read("')).endswith("1 · 1 to STOP (frequency)")
 
 
 def test_a_limit_that_the_window_cannot_hold_never_fires() -> None:
@@ -188,29 +188,38 @@ def test_what_was_spent() -> None:
     assert pane(looping(1, timed=False).session())[-1].endswith("time not recorded")
 
 
-def test_further_layers_have_a_row_each() -> None:
-    """Where the policy sets them a limit: laps, failures, standstill; the distance tells what it takes for granted."""
-    story = Story(BOUNDED)
-    for _ in range(3):
-        story.call("a", {"path": "x"}, "no", status="error").call("b", {"path": "y"}, "no", status="error")
+def test_a_hard_limit_that_news_hold_off_is_no_stop() -> None:
+    """Under a policy that asks for news a count may be above its limit, and the run goes on."""
+    story = Story(PROGRESS)
+    for n in range(6):
+        story.call("read_log", {"query": "same"}, f"line {n}")
     lines = pane(at(story, 6))
-    assert lines[0] == "DISTANCE TO FIRE  after #6, if the results stay the same"
-    rows = [line for line in lines if line.startswith(("cycle", "error_streak", "stagnation"))]
-    assert [row.split("┃")[1].split() for row in rows] == [
-        ["3", "▲", "warn", "3", "hard", "5"],
-        ["3", "·", "warn", "6"],
-        ["5", "■", "warn", "3", "hard", "5"],
-        ["0", "·", "warn", "3", "hard", "5"],
+    assert next(line for line in lines if line.startswith(" A read_log")).endswith("6 ▲ warned #3, 5 to STOP")
+    assert lines[1:3] == [
+        " A         ▲ three more identical batches = WARN by stagnation",
+        "           ■ five more = STOP",
     ]
-    assert any(" error_streak  queued #" in line for line in lines)
+    story = Story(PROGRESS)
+    for _ in range(6):
+        story.call("read_log", {"query": "same"}, "nothing")
+    lines = pane(at(story, 6))
+    assert next(line for line in lines if line.startswith(" A read_log")).endswith("6 ■ STOP")
+    assert lines[1] == " A         ■ one more identical batch = STOP again"
 
 
-def test_a_layer_with_a_hard_limit_alone() -> None:
-    """It needs no warning to be drawn; readings without any limit have no row."""
-    policy = Policy().with_(cycle={"names": {"hard_limit": 4}}, stagnation={"witness": "score", "warn": 2})
-    rows = [line for line in pane(looping(2, policy=policy).session()) if line.startswith(("cycle", "stagnation"))]
-    assert [" ".join(row.split("┃")[0].split()) for row in rows] == ["cycle tools", "stagnation score"]
-    assert rows[0].endswith("0 · hard 4")
+def test_what_else_has_begun_to_count_is_among_the_distances() -> None:
+    """A streak or a circle that goes on, and a budget that is half spent; not what another layer says first."""
+    policy = BOUNDED.with_(budget={"tool_calls": {"limit": 9}, "model_calls": {"limit": 90}})
+    story = Story(policy)
+    for n in range(6):
+        story.call("ab"[n % 2], {"path": f"{n}"}, f"{n}")
+    assert pane(at(story, 6))[1:5] == [
+        " F            ▲ two more identical batches = WARN   ■ four more = STOP",
+        " b            ▲ three more calls = WARN by stagnation",
+        "              ■ five more = STOP by stagnation",
+        " cycle tools  ▲ six more batches round that circle = WARN",
+    ]
+    assert pane(at(story, 6))[5] == " tool_calls   ▲ about 2 more batches = WARN"
 
 
 def test_a_recording_without_batches() -> None:

@@ -140,3 +140,15 @@ def test_a_batch_of_several_calls_counts_each_tool() -> None:
         ("warn", 1, "tool_frequency"),
         ("hard_stop", 2, "tool_frequency"),
     ]
+
+
+def test_a_standstill_of_failures_that_are_no_longer_remembered() -> None:
+    """The last failure is too long ago to be tried again: nothing is said."""
+    policy = Policy(window_size=1, tool_freq_warn=1000, tool_freq_hard_limit=1000).with_(
+        stagnation={"witness": "last_error", "warn": 2}
+    )
+    session = Story(policy).call("a", {"path": "x"}, "no", status="error").session()
+    asked = probe(session)
+    assert asked.after.trail is not None
+    asked.after.trail.batches.clear()
+    assert asked.of_standstill() == Distance(None, None, further=True)

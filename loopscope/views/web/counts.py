@@ -42,11 +42,11 @@ def _meter(meter: meters.Meter) -> Markup:
     drawn = meters.draw(meter, 0, 3, 200, 8)
     bar = tag("svg", drawn, class_="bar", viewBox="0 0 200 14", preserveAspectRatio="none", aria_hidden="true")
     coming = [tag("span", text, class_=f"s-{style}") for text, style in meter.coming]
-    limit = [cell("none" if value is None else f"{value:,}", look="n") for value in (meter.warn, meter.hard)]
+    limit = [cell("none" if value is None else meter.tell(value), look="n") for value in (meter.warn, meter.hard)]
     return tag(
         "tr",
         tag("th", *name, tag("code", meter.label), bar, scope="row"),
-        cell(f"{meter.value:,}", look=f"n value {meter.state}"),
+        cell(meter.tell(meter.value), look=f"n value {meter.state}"),
         *limit,
         cell(*coming, look="next"),
         class_="moved" if meter.moved else None,

@@ -5,13 +5,14 @@ Apart from `detect`, which computes the values and draws them in cells.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from loopscope.views import detect
+from loopscope.views import bounds, detect
+from loopscope.views.glyphs import TONE
 from loopscope.views.model import Style, plain
 from loopscope.views.web.markup import Markup, joined, tag
-from loopscope.views.words import newest_calls
+from loopscope.views.words import amount, newest_calls
 
 __all__ = ["Meter", "Section", "draw", "sections"]
 
@@ -25,9 +26,9 @@ class Meter(NamedTuple):
     letter: str
     """Of the hash; nothing for a tool or a streak."""
     label: str
-    value: int
-    warn: int | None
-    hard: int | None
+    value: float
+    warn: float | None
+    hard: float | None
     state: str
     """By the count alone: `new`, `repeat`, `warn` or `stop`."""
     note: str
@@ -36,6 +37,8 @@ class Meter(NamedTuple):
     """What comes next, in words."""
     moved: bool
     """The batch at the cursor counted here."""
+    tell: Callable[[float], str] = "{:,}".format
+    """How its value and its limits are written."""
 
 
 class Section(NamedTuple):
@@ -67,8 +70,13 @@ def sections(found: detect.Data) -> Iterator[Section]:
         _more(found.more_tools, found.tools),
     )
     for streak in found.streaks:
-        meter = Meter("", streak.label, streak.value, streak.warn, streak.hard, streak.state, "", (), moved=False)
+        note = plain(bounds.streak_note(streak, roomy=False))
+        coming = ((note, TONE[streak.state]),)
+        label = " → ".join((*streak.circle, streak.circle[0])) if streak.circle and streak.going else streak.label
+        meter = Meter("", label, streak.value, streak.warn, streak.hard, streak.state, note, coming, moved=False)
         yield Section(streak.layer, streak.label, _limits(streak.warn, streak.hard), (meter,), "")
+    if found.meters:
+        yield Section("budgets", "with all sub-agents", "", tuple(map(_of_budget, found.meters)), "")
 
 
 def _limits(warn: int | None, hard: int | None) -> str:
@@ -91,6 +99,13 @@ def _of_gauge(found: detect.Data, gauge: detect.Gauge) -> Meter:
         tuple(detect.say(gauge)),
         gauge.moved,
     )
+
+
+def _of_budget(budget: bounds.Meter) -> Meter:
+    label = f"{budget.counter} of {budget.whose}" if budget.whose else budget.counter
+    note, tell = plain(bounds.meter_note(budget)), bounds.UNITS.get(budget.counter, amount)
+    coming = ((note, TONE[budget.state]),)
+    return Meter("", label, budget.value, budget.warn, budget.limit, budget.state, note, coming, moved=False, tell=tell)
 
 
 def draw(meter: Meter, x: float, y: float, width: float, height: float) -> Markup:

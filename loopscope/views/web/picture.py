@@ -151,7 +151,7 @@ def _section(canvas: _Canvas, section: meters.Section) -> None:
         label = f"{meter.letter} {meter.label}" if meter.letter else meter.label
         canvas.text(clip(label, 48), _MARGIN + 8, y, "title" if meter.moved else "")
         canvas.parts.append(meters.draw(meter, _BAR[0], y - 9, _BAR[1], 10))
-        canvas.text(f"{meter.value:,}", _COUNT, y, "title" if meter.moved else "", right=True)
+        canvas.text(meter.tell(meter.value), _COUNT, y, "title" if meter.moved else "", right=True)
         canvas.text(clip(meter.note, 29), _NOTE, y, f"said {meter.state}")
     if section.more:
         canvas.text(section.more, _MARGIN + 8, canvas.down(_LINE), "dim")
@@ -170,6 +170,6 @@ def _description(session: Session, shown: strip.Strip, found: detect.Data | None
 def _in_words(found: detect.Data) -> Iterator[str]:
     for section in meters.sections(found):
         counts = "; ".join(
-            f"{meter.letter} {meter.label}: {meter.value}, {meter.note}".strip() for meter in section.meters
+            f"{meter.letter} {meter.label}: {meter.tell(meter.value)}, {meter.note}".strip() for meter in section.meters
         )
         yield f"{section.layer}, {section.limits}: {counts}."

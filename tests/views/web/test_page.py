@@ -261,7 +261,7 @@ def test_limits_that_are_not_set_are_said_to_be_none() -> None:
     """Of layers that only warn."""
     found = read(looping(4, policy=Policy.load("bounded")).session())
     rows = [row for row in found.rows("detect", "meters") if "tools" in row[0]]
-    assert rows == [["tools", "0", "6", "none", ""]]
+    assert rows == [["tools", "0", "6", "none", "· no circle"]]
 
 
 def test_hashes_and_tools_beyond_those_shown_are_counted() -> None:

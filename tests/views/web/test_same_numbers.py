@@ -10,10 +10,12 @@ import pytest
 
 from loopscope.api import open as open_session
 from loopscope.engine.explain import headline
+from loopscope.engine.policy import BOUNDED
 from loopscope.samples import samples
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Session
-from loopscope.views import detect, graph, scopes, text, timeline
+from loopscope.views import bounds, detect, graph, scopes, text, timeline
+from loopscope.views.model import plain
 from loopscope.views.topbar import verdict
 from loopscope.views.web.page import page
 from loopscope.views.web.picture import picture
@@ -181,3 +183,24 @@ def test_the_picture_has_the_same_counts(name: str) -> None:
         assert any(word == f"{gauge.value:,}" for _, word in texts)
         assert f"{gauge.name} {gauge.label}: {gauge.value}, ".strip() in said
     assert any(verdict(session).text[2:] == word for _, word in texts)
+
+
+@pytest.mark.parametrize("name", ["sql-retry-storm", "search-fetch-alternation", "parallel-subagents"])
+def test_what_bounds_a_loop_has_the_same_numbers_everywhere(name: str) -> None:
+    """Laps, streaks and budgets: value, limits and what comes next, in the pane and on the page."""
+    budget = {"tool_calls": {"limit": 30}, "total_tokens": {"limit": 20_000}, "wall_clock_s": {"limit": 3600}}
+    session = open_session(f"sample:{name}", BOUNDED.with_(budget=budget))
+    found = detect.data(session)
+    assert found is not None
+    assert (len(found.streaks), len(found.meters)) == (5, 3)
+    rows = [row for row in ReadPage(page(session)).rows("detect", "meters") if len(row) > 1]
+    pane = part(text.render(session, width=WIDE), "Detect")
+    for row, streak in zip(rows[-8:-3], found.streaks, strict=True):
+        assert row[1:4] == [str(streak.value), str(streak.warn), str(streak.hard or "none")]
+        assert any(line.startswith(streak.layer) and f"┃{streak.value:>4} " in line for line in pane)
+    for row, meter in zip(rows[-3:], found.meters, strict=True):
+        note = plain(bounds.meter_note(meter))
+        assert (row[0].split(" of ")[0], row[4]) == (meter.counter, note)
+        assert f"{row[1]} / {row[3]}" == bounds.spent(meter)
+        assert any(line.startswith(f" {meter.counter} ") and line.endswith(note) for line in pane)
+    assert f": {found.streaks[0].value}, {plain(bounds.streak_note(found.streaks[0], roomy=False))}" in picture(session)

@@ -17,7 +17,7 @@ from textual.timer import Timer
 from loopscope.engine.explain import Explanation
 from loopscope.session.journal import Journal
 from loopscope.session.session import Session
-from loopscope.views import decisions, moves, why, within
+from loopscope.views import bounds, decisions, moves, why, within
 from loopscope.views.goto import Target
 from loopscope.views.model import Line
 from loopscope.views.words import plural
@@ -355,7 +355,8 @@ class DebugScreen(Screen[None]):
     def _why(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - the window scrolls
         whole = self.inspect.explanation
         found = whole or self.session.explain(search=False)
-        return why.body(found, len(self.session), width, searching=whole is None)
+        rows = bounds.evidence(self.session, width)
+        return why.body(found, len(self.session), width, searching=whole is None, rows=rows)
 
     def action_help(self) -> None:
         """All keys and glyphs, those of the focused pane first."""
