@@ -186,6 +186,24 @@ def test_an_imported_checkpoint_file_gives_the_same_decisions(cli: Cli, stuck: P
     assert cli("replay", "run.jsonl", "--json") == cli("replay", stuck, "--json")
 
 
+def test_secrets_in_a_checkpoint_file_are_not_imported(cli: Cli, tmp_path: Path) -> None:
+    """Neither from arguments nor from results, and the decisions are the same; equal calls are still equal."""
+    secret, other = "sk-proj-" + "a1B2" * 12, "Tr0ub4dor-x7"
+    said = f"curl -u bob:{other} -H 'Authorization: Bearer {secret}'"
+    script = [*(calls(said) for _ in range(5)), calls(said + "!"), answer()]
+    path = saved(tmp_path / "kept.db", lambda saver: loop(script).compile(saver).invoke(ASK, THREAD))
+    assert secret in cli("replay", path).out + str(path.read_bytes())
+    assert cli("import", path, "-o", "run.jsonl").code == 0
+    text = (tmp_path / "run.jsonl").read_text()
+    assert text.count("<redacted>") > 12
+    assert secret not in text
+    assert other not in text
+    before, after = (cli("replay", each, "--json").lines for each in (path, "run.jsonl"))
+    for name in ("batch", "seq", "hash_count", "action", "layer", "count"):
+        assert [line[name] for line in after] == [line[name] for line in before], name
+    assert [line["action"] for line in after] == ["pass", "pass", "warn", "pass", "hard_stop", "pass"]
+
+
 def test_a_channel_can_be_imported(cli: Cli, channels: Path) -> None:
     """The recording has the calls of that channel alone."""
     cli("import", channels, "-o", "run.jsonl", "--channel", "other")
