@@ -1,124 +1,26 @@
 """A sweep: what each setting of a grid would have warned and stopped, over one run or a hundred.
 
 Until a scope's first hard stop its counts do not depend on the limits. So one pass per window gives, for every limit
-at once, the batch at which it would first have been reached, and a cell of the grid is a few look-ups. Where a policy
-has layers beyond the first two, each cell is a fold of its own.
+at once, the batch at which it would first have been reached, and a cell of the grid is a few look-ups. Where counts do
+depend on more (layers beyond the first two, a warning that ends the look at a batch, a history that runs share, another
+identity), each cell is a fold of its own.
 """
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from loopscope.engine.events import ScopeKey
-from loopscope.engine.nearest import changed
 from loopscope.engine.policy import Policy
-from loopscope.errors import PolicyError, UsageError
+from loopscope.engine.snapshot import Snapshot
 from loopscope.session.timeline import Timeline
-from loopscope.session.whatif import verdicts
+from loopscope.session.whatif import Reader, verdicts
 
-__all__ = ["Cell", "Grid", "Outcome", "Reach", "Sweeper", "parse_grid"]
-
-MOST_CELLS = 1_000_000
-_RANGE = re.compile(r"(\d+)(?:\.\.(\d+)(?:\.\.(\d+))?)?")
-
-
-class Cell(NamedTuple):
-    """One setting of the grid."""
-
-    values: tuple[int, ...]
-    """In the order of the grid's settings."""
-    policy: Policy
-
-
-class Grid(NamedTuple):
-    """Settings and the values that each is to take."""
-
-    settings: tuple[str, ...]
-    values: tuple[tuple[int, ...], ...]
-
-    def cells(self, base: Policy) -> Iterator[Cell]:
-        """Every combination that is a valid policy; a hard limit below its warning is none."""
-        for values in product(*self.values):
-            policy = base
-            try:
-                policy = _changed(base, dict(zip(self.settings, values, strict=True)))
-            except PolicyError:
-                continue
-            yield Cell(values, policy)
-
-
-def _changed(base: Policy, changes: Mapping[str, int]) -> Policy:
-    """All changes at once, since a warning and its hard limit may only fit together."""
-    plain = {name: value for name, value in changes.items() if "." not in name}
-    policy = base.with_(**plain) if plain else base
-    tools: dict[str, dict[str, Any]] = {}
-    for name, value in changes.items():
-        if name.startswith("tool_freq_overrides."):
-            tool, _, part = name.removeprefix("tool_freq_overrides.").rpartition(".")
-            limits = policy.frequency_limits(tool)
-            tools.setdefault(tool, {"warn": limits.warn, "hard_limit": limits.hard_limit})[part] = value
-        elif "." in name:
-            policy = changed(policy, name, value)
-    return policy.with_(tool_freq_overrides={**policy.tool_freq_overrides, **tools}) if tools else policy
-
-
-def parse_grid(texts: Iterable[str], base: Policy) -> Grid:
-    """A grid from `NAME=3..12`, `NAME=3..30..3` (in steps) or `NAME=10,20,40`, one text a setting.
-
-    Raises:
-        UsageError: if a text is not of this form, a setting is not known, or the grid has more than a million cells.
-    """
-    settings: list[str] = []
-    values: list[tuple[int, ...]] = []
-    for text in texts:
-        name, sign, spec = text.partition("=")
-        if not sign or not name or not spec:
-            raise UsageError(f"--grid {text!r}: must be NAME=3..12, NAME=3..30..3 or NAME=10,20,40")
-        settings.append(name.strip())
-        values.append(_values(spec, text))
-        _check(name.strip(), values[-1], base, text)
-    cells = 1
-    for choice in values:
-        cells *= len(choice)
-    if cells > MOST_CELLS:
-        raise UsageError(f"--grid: {cells:,} cells are too many; {MOST_CELLS:,} is the most")
-    return Grid(tuple(settings), tuple(values))
-
-
-def _values(spec: str, text: str) -> tuple[int, ...]:
-    found: list[int] = []
-    for part in spec.split(","):
-        match = _RANGE.fullmatch(part.strip())
-        first, last, step = (int(number) if number else None for number in match.groups()) if match else (None,) * 3
-        last, step = first if last is None else last, 1 if step is None else step
-        if first is None or last is None or not step or last < first or (last - first) // step >= MOST_CELLS:
-            raise UsageError(f"--grid {text!r}: must be NAME=3..12, NAME=3..30..3 or NAME=10,20,40")
-        found.extend(range(first, last + 1, step))
-    return tuple(dict.fromkeys(found))
-
-
-def _check(name: str, values: Sequence[int], base: Policy, text: str) -> None:
-    """A setting that no value of the grid makes valid is a mistake in its name or its kind."""
-    problem: PolicyError | None = None
-    for value in values:
-        try:
-            _changed(base, {name: value})
-        except PolicyError as error:
-            problem = error
-            if any("unknown" in p.message for p in error.problems):
-                break
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise UsageError(f"--grid {text!r}: there is no setting {name!r}") from None
-        else:
-            return
-    if problem is not None and any("unknown" in p.message for p in problem.problems):
-        raise UsageError(f"--grid {text!r}: {problem}")
+__all__ = ["Outcome", "Reach", "Sweeper"]
 
 
 class Outcome(Struct, frozen=True):
@@ -157,11 +59,40 @@ class _Life(NamedTuple):
     names: list[tuple[str, ...]]
 
 
-class Sweeper:
-    """One run, ready for any number of cells."""
+class _Premise(NamedTuple):
+    """What hashes, and the lives of scopes, were made under."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    identity: str
+    fields: dict[str, tuple[str, ...]]
+    reads: str
+    scope: str
+    scopes_kept: int
+
+    @classmethod
+    def of(cls, policy: Policy) -> _Premise:
+        return cls(
+            policy.identity, policy.identity_fields, policy.read_window, policy.scope, policy.max_tracked_threads
+        )
+
+    @property
+    def equality(self) -> tuple[object, ...]:
+        """What makes two batches the same."""
+        return self[:3]
+
+
+class Sweeper:
+    """One run, ready for any number of cells.
+
+    Args:
+        timeline: the run.
+        reader: reads batches again, for policies whose identity is another one than the run was folded with.
+    """
+
+    def __init__(self, timeline: Timeline, reader: Reader | None = None) -> None:
         self._timeline = timeline
+        self._reader = reader
+        self._premises = [_Premise.of(policy) for policy in timeline.policies]
+        self._whole = not any(isinstance(item, Snapshot) for items in timeline.between.values() for item in items)
         self._lives = {key: list(_lives(timeline, record.batches)) for key, record in timeline.scopes.items()}
         self._by_hash: dict[tuple[ScopeKey, int], list[Reach]] = {}
         self._by_tool: dict[tuple[ScopeKey, int], list[dict[str, Reach]]] = {}
@@ -171,7 +102,7 @@ class Sweeper:
 
     def outcome(self, policy: Policy) -> Outcome:
         """What a policy does to the run; the same as folding it, at the cost of look-ups where counts allow it."""
-        if policy.looks_at_results or policy.cycle.active or policy.repeat_in_batch.warn or policy.budget:
+        if not self._counts_alone(policy):
             return self._folded(policy)
         warnings: list[int] = []
         stops: list[int] = []
@@ -180,6 +111,15 @@ class Sweeper:
             warnings.extend([] if warned is None else [warned])
             stops.extend([] if stopped is None else [stopped])
         return self._saved(warnings, stops)
+
+    def _counts_alone(self, policy: Policy) -> bool:
+        """Whether look-ups tell what a policy does: it sees counts alone, of the same hashes in the same lives."""
+        if policy.looks_at_results or policy.cycle.active or policy.repeat_in_batch.warn or policy.budget:
+            return False
+        if not policy.severity_first or policy.scope != "run" or not self._whole:
+            return False
+        wanted = _Premise.of(policy)
+        return all(premise == wanted for premise in self._premises)
 
     def _scope(self, key: ScopeKey, policy: Policy) -> tuple[int | None, int | None]:
         """The first warning and the first stop of one scope, over its lives."""
@@ -224,10 +164,12 @@ class Sweeper:
         return known
 
     def _folded(self, policy: Policy) -> Outcome:
-        """By a fold of its own: the layers beyond the first two see more than counts."""
+        """By a fold of its own, for what counts alone do not tell."""
         warnings: dict[ScopeKey, int] = {}
         stops: dict[ScopeKey, int] = {}
-        for decision in verdicts(self._timeline, policy)[0]:
+        wanted = _Premise.of(policy).equality
+        reader = None if all(premise.equality == wanted for premise in self._premises) else self._reader
+        for decision in verdicts(self._timeline, policy, reader)[0]:
             if decision.action == "hard_stop":
                 stops.setdefault(decision.scope, decision.batch)
             elif decision.action == "warn" and decision.scope not in stops:
