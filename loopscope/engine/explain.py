@@ -18,6 +18,8 @@ from loopscope.engine.scope import WarningRecord
 __all__ = ["Context", "Explanation", "explain"]
 
 SIGHTINGS_SHOWN = 12
+_COUNTED_BY_NAME = ("identical_call_set", "tool_frequency")
+"""Layers whose warnings are about something that can come again."""
 _WORDS = {"pass": "PASS", "warn": "WARN", "hard_stop": "STOP"}
 
 
@@ -36,7 +38,9 @@ class Context(Struct, frozen=True):
     name: Callable[[str], str]
     """The letter of a hash."""
     enforced: bool
-    """The recorded run applied the decisions."""
+    """The recorded run applied its decisions."""
+    removed: bool
+    """It stopped this very batch: no tool ran."""
 
 
 class Explanation(Struct, frozen=True):
@@ -230,18 +234,23 @@ def _history(record: WarningRecord, context: Context) -> str:
         return f"a warning of {subject} was queued at #{record.batch} and dropped before a model call"
     assumed = " (assumed: the recording does not tell)" if record.assumed else ""
     before = f" before #{record.before}" if record.before is not None else ""
+    if record.layer not in _COUNTED_BY_NAME:
+        return f"a warning was delivered{before}{assumed}"
     return f"a warning was delivered{before}{assumed}, then {subject} came {_times(record.ignored)} more"
 
 
 def _effect(context: Context) -> str:
     action = context.decision.action
+    if action != "hard_stop" and context.removed:
+        return "effect: none under these limits; the run itself had others and was stopped here, no tool ran"
     if action == "pass":
         return "effect: none, the tools run"
     if action == "warn":
         return "effect: none on this batch; the warning is put before the model's next turn"
-    if context.enforced:
+    if context.removed:
         return "effect: the calls were removed and a closing text was put in their place; no tool ran"
-    return "effect: none, the run was only watched; with the middleware no tool of this batch would have run"
+    why = "the run itself went on under other limits" if context.enforced else "the run was only watched"
+    return f"effect: none, {why}; with the middleware no tool of this batch would have run"
 
 
 def _nearest(context: Context, changes: Sequence[Change]) -> str:

@@ -220,9 +220,14 @@ def meters(session: Session, view: ScopeView) -> Iterator[Meter]:
         value, warn = account.value(counter, now), budget.warn * budget.limit
         warned = counter in account.warned
         target = budget.limit if warned or value >= warn else warn
-        whose = "" if key == view.key else scope_name(*key)
+        whose = "" if key == view.key else _above(key, view.key)
         more = _pace(account, counter, value, target)
         yield Meter(counter, value, warn, budget.limit, whose, warned, more)
+
+
+def _above(key: ScopeKey, below: ScopeKey) -> str:
+    """A scope above another one, without the thread that they share."""
+    return safe_name(key.run_id or "-") if key.thread_id == below.thread_id else scope_name(*key)
 
 
 def _lineage(session: Session, view: ScopeView) -> Iterator[tuple[ScopeKey, Account]]:

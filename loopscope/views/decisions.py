@@ -9,23 +9,27 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from loopscope.engine.decision import Decision
 from loopscope.engine.events import Warned
 from loopscope.recording.inert import inert
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
+from loopscope.views.bounds import UNITS
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, crop, fit, marked
 from loopscope.views.topbar import elapsed, lane_name, scope_name
-from loopscope.views.words import clock, plural, safe_name
+from loopscope.views.words import amount, clock, plural, safe_name
 
 __all__ = ["Entry", "Log", "counted", "entry", "heading", "no_match", "nothing"]
 
 _WORDS = {"warn": "WARN", "stop": "STOP"}
-_NUMBER, _TIME, _SCOPE, _RULE, _COUNT, _DECISION = 7, 11, 16, 18, 8, 7
+_NUMBER, _TIME, _RULE, _DECISION = 6, 11, 18, 7
 _ROOMY = 110
 """Columns from which on time and scope have columns of their own."""
-_SUBJECT = ((100, 18), (70, 10), (0, 6))
-"""Cells of the subject by the columns that there are."""
+_EFFECT = 64
+"""Columns from which on there is room to tell what came of it."""
+_SHARED = ((150, 28, 18, 15), (100, 16, 18, 13), (70, 0, 10, 8), (_EFFECT, 0, 6, 8), (0, 0, 14, 8))
+"""By the columns that there are, the cells of scope, subject and count."""
 
 
 class Entry(NamedTuple):
@@ -100,8 +104,8 @@ def heading(width: int) -> Line:
     """The names of the columns."""
     titles = Entry(0, "time", "scope", "rule", "subject", "count", "", "effect")
     number = fit("#", _NUMBER, right=True) + "   "
-    text = f"{number}{''.join(_cells(titles, width))}{fit('verdict', _DECISION)}  {titles.effect}"
-    return crop((Span(text, "dim"),), width)
+    text = f"{number}{''.join(_cells(titles, width))}{fit('verdict', _DECISION)}"
+    return crop((Span(f"{text}  {titles.effect}" if width >= _EFFECT else text, "dim"),), width)
 
 
 def nothing(log: Log) -> Line:
@@ -137,10 +141,18 @@ def entry(session: Session, number: int) -> Entry:
         scope=scope_name(*row.scope),
         rule=decision.layer or "",
         subject=safe_name(str(subject or letter_name(row.letter))),
-        counted=f"{decision.count:g}/{decision.threshold:g}",
+        counted=_counted(decision),
         state=row.state,
         effect=_effect(session, row),
     )
+
+
+def _counted(decision: Decision) -> str:
+    """Count and limit; of budgets as their gauges have them."""
+    if not decision.counter or decision.count is None or decision.threshold is None:
+        return f"{decision.count:g}/{decision.threshold:g}"
+    tell = UNITS.get(decision.counter, amount)
+    return f"{tell(decision.count)}/{tell(decision.threshold)}"
 
 
 def _effect(session: Session, row: Row) -> str:
@@ -148,7 +160,7 @@ def _effect(session: Session, row: Row) -> str:
     header = session.header
     enforced = header is not None and header.enforced
     if row.state == "stop":
-        return "calls removed" if enforced else "if ignored: only watched"
+        return "calls removed" if enforced else "only watched: tools ran"
     return _delivery(session, row)
 
 
@@ -178,9 +190,11 @@ def _matches(found: Entry, words: Sequence[str]) -> bool:
 
 def _cells(found: Entry, width: int) -> list[str]:
     """The columns before the verdict, as many as there is room for."""
-    wide = [fit(found.time, _TIME), fit(found.scope, _SCOPE)] if width >= _ROOMY else []
-    subject = fit(found.subject, next(cells for least, cells in _SUBJECT if width >= least))
-    return [f"{cell} " for cell in (*wide, fit(found.rule, _RULE), subject, fit(found.counted, _COUNT))]
+    scope, subject, count = next(cells for least, *cells in _SHARED if width >= least)
+    wide = [fit(found.time, _TIME), fit(found.scope, scope)] if width >= _ROOMY else []
+    return [
+        f"{cell} " for cell in (*wide, fit(found.rule, _RULE), fit(found.subject, subject), fit(found.counted, count))
+    ]
 
 
 def _line(found: Entry, width: int, *, cursor: bool) -> Line:
@@ -188,6 +202,6 @@ def _line(found: Entry, width: int, *, cursor: bool) -> Line:
     pointer = Span(" ▶ " if cursor else "   ", "title")
     verdict = Span(fit(f"{GLYPH[found.state]} {_WORDS[found.state]}", _DECISION), STYLE[found.state])
     cells = _cells(found, width)
-    line = (number, pointer, *(Span(cell) for cell in cells), verdict, Span("  "), Span(found.effect, "dim"))
-    line = crop(line, width)
+    effect = (Span("  "), Span(found.effect, "dim")) if width >= _EFFECT else ()
+    line = crop((number, pointer, *(Span(cell) for cell in cells), verdict, *effect), width)
     return marked(line, "strong") if cursor else line

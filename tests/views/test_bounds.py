@@ -257,11 +257,17 @@ def test_a_budget_is_that_of_the_caller_where_more_is_spent_there() -> None:
     story.call("b", {"query": "x"}, usage=Usage(100, 20, 0.01))
     session = at(story, 5)
     found = meters(session)
-    assert (found["iterations"].value, found["iterations"].whose) == (5, "t/r")
+    assert (found["iterations"].value, found["iterations"].whose) == (5, "r")
     lines = texts(detect.body(session, 100, dense=True))
-    assert any(line.startswith(" iterations  of t/r ") for line in lines)
+    assert any(line.startswith(" iterations  of r ") for line in lines)
     story.in_scope("t", "r").call("a", {"query": "own"})
     assert meters(at(story, 6))["iterations"].whose == ""
+
+
+def test_a_caller_in_another_thread_has_its_whole_name() -> None:
+    """Its run alone would not say where it is."""
+    story = spending(3).in_scope("other", "x").start("helper", ("t", "r")).call("b", {"query": "x"})
+    assert meters(at(story, 4))["iterations"].whose == "t/r"
 
 
 def test_parents_in_a_ring_and_a_parent_that_is_not_there() -> None:

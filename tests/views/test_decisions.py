@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopscope.engine.events import Event, Header, Warned
+from loopscope.engine.events import Event, Header, Usage, Warned
 from loopscope.engine.policy import Limits, Policy
 from loopscope.session.session import Lane, Session
 from loopscope.session.timeline import Origin
@@ -14,6 +14,7 @@ from loopscope.views import decisions
 from loopscope.views.model import line_width, link_at, plain
 from tests.engine.support import batch
 from tests.session.support import session_of
+from tests.views.support import Story
 
 
 def same(seq: int, run: str = "r") -> Any:
@@ -38,7 +39,7 @@ def test_a_row_for_each_warning_and_stop() -> None:
         "(assumed)",
     ]  # fmt: skip
     assert found[1].split()[:2] == ["5", "▶"]
-    assert found[1].endswith("■ STOP   if ignored: only watched")
+    assert found[1].endswith("■ STOP   only watched: tools ran")
     assert plain(decisions.heading(130)).split() == [
         "#",
         "time",
@@ -75,7 +76,7 @@ def test_narrow_rows_leave_out_time_and_scope() -> None:
     (warned, stopped) = log.lines(0, 9, 80)
     assert line_width(warned) <= 80
     assert "t/r" not in plain(warned)
-    assert link_at(stopped, 6) == 5
+    assert link_at(stopped, 5) == 5
 
 
 def test_a_filter_leaves_what_has_all_its_words() -> None:
@@ -149,3 +150,22 @@ def test_hostile_names_are_inert() -> None:
     text = "".join(rows(session))
     assert text.isprintable()
     assert "evil" in text
+
+
+def test_a_budget_is_told_as_its_gauge_has_it() -> None:
+    """Money and time in their units, short."""
+    policy = Policy().with_(budget={"cost_usd": {"limit": 0.12}})
+    story = Story(policy)
+    for n in range(3):
+        story.call("a", {"path": f"{n}"}, usage=Usage(1, 1, 0.05))
+    session = story.session()
+    assert [line.split("cost_usd")[1].split()[0] for line in rows(session)] == ["$0.1000/$0.0…", "$0.1500/$0.1…"]
+    assert "$0.1500/$0.1200" in rows(session, 160)[1]
+
+
+def test_no_effect_where_it_would_be_a_few_letters() -> None:
+    """The subject has its room."""
+    (warned, stopped) = rows(session_of([same(n) for n in range(1, 6)]), 60)
+    assert warned.endswith("▲ WARN")
+    assert plain(decisions.heading(60)).rstrip().endswith("verdict")
+    assert stopped.split() == ["5", "identical_call_set", "A", "5/5", "■", "STOP"]
