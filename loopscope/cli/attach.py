@@ -15,6 +15,7 @@ from loopscope.cli.options import channel_option, json_option, policy_choice, po
 from loopscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from loopscope.cli.watch import Wish
     from loopscope.session.session import Session
 
 __all__ = ["command"]
@@ -28,7 +29,8 @@ _AT_ONCE = 0.1
 @policy_options
 @channel_option
 @click.option("--control", is_flag=True, help="Of a live process: ask for leave to pause, step, stop and set limits.")
-@click.option("--record", metavar="FILE", help="Of a live process: write what comes as a recording.")
+@click.option("--record", metavar="FILE", help="Of what is live: write what comes as a recording.")
+@click.option("--follow", is_flag=True, help="Of a checkpoint file: go on with what its program adds to it.")
 @json_option("No screen: print the events, one JSON object a line, until the end.")
 @click.option("--theme", metavar="NAME", help="dark (the default), light, or the name of a Textual theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
@@ -42,6 +44,7 @@ def command(
     record: str | None,
     *,
     control: bool,
+    follow: bool,
     as_json: bool,
     ascii_only: bool,
     no_color: bool,
@@ -54,26 +57,47 @@ def command(
     on, or TERM is dumb, the same view is printed as text.
 
     A live process is named by its pid, its name or its socket, as `loopscope ps` lists them. Its agents go on
-    undisturbed, unless you ask for control and pause them; when you quit, they go on.
+    undisturbed, unless you ask for control and pause them; when you quit, they go on. With --follow, a LangGraph
+    checkpoint file is read on as its program writes it.
     """
     if target is None:
-        if record is not None or as_json:
-            raise UsageError("attach needs a TARGET for --record and --json")
+        if record is not None or as_json or follow:
+            raise UsageError("attach needs a TARGET for --record, --follow and --json")
         _pick(policy, sets, channel, theme, ascii_only=ascii_only, no_color=no_color, control=control)
         return
+    from loopscope.cli.watch import Wish
+
+    wish = Wish(control, record, as_json, theme, ascii_only, no_color)
+    if not _watched(target, policy, sets, channel, wish, follow=follow):
+        _open(target, policy, sets, channel, wish)
+
+
+def _watched(
+    target: str, policy: str | None, sets: tuple[str, ...], channel: str | None, wish: Wish, *, follow: bool
+) -> bool:
+    """Follow what is live; False where it is to be read as it is."""
     from loopscope.targets import live_process
 
     process = live_process(target)
     if process is not None:
         if policy is not None or sets or channel is not None:
             raise UsageError("loopscope attach: a live process has its own limits; `loopscope ctl` sets them")
-        from loopscope.cli.watch import Wish, watch
+        from loopscope.cli.watch import watch
 
-        watch(process, Wish(control, record, as_json, theme, ascii_only, no_color))
-        return
-    if control or record is not None:
-        raise UsageError("loopscope attach: --control and --record are for live processes; `loopscope import` converts")
-    if as_json:
+        watch(process, wish)
+        return True
+    if follow:
+        from loopscope.cli.watch import watch_file
+
+        return watch_file(target, policy_choice(policy, sets), channel, wish)
+    if wish.control or wish.record is not None:
+        raise UsageError("loopscope attach: --control and --record are for what is live; `loopscope import` converts")
+    return False
+
+
+def _open(target: str, policy: str | None, sets: tuple[str, ...], channel: str | None, wish: Wish) -> None:
+    """The debugger on something recorded, or its events or its view as text."""
+    if wish.as_json:
         from loopscope.cli.watch import print_events
 
         print_events(target, channel)
@@ -90,8 +114,10 @@ def command(
         loading.begin(_AT_ONCE)
         from loopscope_widgets.terminal import run
 
-        opener = _opener(policy, sets, channel)
-        run(loading.session, theme=theme, ascii=ascii_only, no_color=no_color, opener=opener, loading=loading)
+        run(
+            loading.session, theme=wish.theme, ascii=wish.ascii_only, no_color=wish.no_color,
+            opener=_opener(policy, sets, channel), loading=loading,
+        )  # fmt: skip
         return
     session = loading.finish()
     from loopscope.views.text import render
@@ -101,7 +127,7 @@ def command(
         # Said on both: who redirected stderr sees only stdout.
         tell(reason)
         click.echo(f"({reason}: this is the view as text)\n")
-    click.echo(render(session, ascii_only=ascii_only or not can_draw(sys.stdout.encoding)), nl=False)
+    click.echo(render(session, ascii_only=wish.ascii_only or not can_draw(sys.stdout.encoding)), nl=False)
 
 
 def _opener(policy: str | None, sets: tuple[str, ...], channel: str | None) -> Callable[[str], Session]:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from loopscope.recording.feed import Feed, Message, Snapshotted, Verb
     from loopscope.recording.writer import Recorder
     from loopscope.session.live import LiveSession
+    from loopscope.settings import Choice
 
-__all__ = ["Recorded", "Wish", "print_events", "watch"]
+__all__ = ["Recorded", "Wish", "print_events", "watch", "watch_file"]
 
 
 class Wish(NamedTuple):
@@ -36,17 +37,19 @@ class Recorded:
     Args:
         feed: what is followed.
         path: the recording; an existing one gets a new segment.
+        enforced: whether decisions are applied there.
 
     Raises:
         UsageError: where the file cannot be written.
     """
 
-    def __init__(self, feed: Follow, path: str) -> None:
+    def __init__(self, feed: Feed, path: str, *, enforced: bool = False) -> None:
         from loopscope.recording.appending import Appending
 
         Appending(path).close()  # told before anything is shown
         self._path = path
         self._feed = feed
+        self._enforced = enforced
         self._recorder: Recorder | None = None
 
     def __iter__(self) -> Iterator[Message]:
@@ -86,10 +89,7 @@ class Recorded:
 
         if self._recorder is not None:
             return
-        engines = self._feed.welcome.engines
-        self._recorder = Recorder(
-            self._path, policy=message.state.policy, enforced=any(engine.enforced for engine in engines)
-        )
+        self._recorder = Recorder(self._path, policy=message.state.policy, enforced=self._enforced)
         for run in message.runs:
             self._recorder.put(run)
         for thread_id, run_id, policy in message.state.scope_policies:
@@ -117,52 +117,75 @@ def watch(process: Entry, wish: Wish) -> None:
         CannotAttachError: where it does not let us in, or not steer.
         UsageError: where the recording cannot be written.
     """
-    from loopscope.cli.output import tell
-    from loopscope.cli.terminal import why_no_screen
     from loopscope.errors import CannotAttachError
     from loopscope.link.follow import Follow
+    from loopscope.session.live import LiveSession
 
     feed = Follow(process, control=wish.control, name="loopscope attach")
     try:
         if wish.control and not feed.welcome.control:
             raise CannotAttachError(f"{feed.name}: {feed.capabilities['pause']}")
-        source: Feed = feed if wish.record is None else Recorded(feed, wish.record)
-        if wish.as_json:
-            _print(source)
-            return
-        reason = why_no_screen()
-        if not reason:
-            _open(source, feed, wish)
-        elif wish.record is not None:
-            for message in source:
-                _tell_end(message)
-        else:
-            tell(f"{reason}: this is the view as text, as it is now")
-            _print_view(feed, wish)
+        enforced = any(engine.enforced for engine in feed.welcome.engines)
+        live = LiveSession(feed.name, enforced=enforced)
+        if not _show(feed, live, wish, enforced=enforced):
+            _print_view(feed, live, wish)
     finally:
         feed.close()
 
 
-def _session(feed: Follow) -> LiveSession:
+def watch_file(path: str, choice: Choice, channel: str | None, wish: Wish) -> bool:
+    """Follow a checkpoint file that its program is writing, until it is gone or the user leaves.
+
+    Returns:
+        Whether there was anything to show it on: without a screen it is read as any other file.
+
+    Raises:
+        UsageError: where it cannot be steered, has no such channel, or the recording cannot be written.
+        UnreadableInputError: it is no such file.
+        PolicyError: if the policy breaks a rule.
+    """
+    from loopscope.errors import UsageError
     from loopscope.session.live import LiveSession
+    from loopscope.sources import follow
 
-    return LiveSession(feed.name, enforced=any(engine.enforced for engine in feed.welcome.engines))
+    settings = choice.over(None)
+    live = LiveSession("", origins=settings.origins)
+    feed = follow(path, channel, settings.policy, live.session.problems)
+    live.session.source = feed.name
+    if wish.control:
+        raise UsageError(f"{feed.name}: {feed.capabilities['pause']}")
+    try:
+        return _show(feed, live, wish, enforced=False)
+    finally:
+        feed.close()
 
 
-def _open(source: Feed, feed: Follow, wish: Wish) -> None:
-    """The debugger."""
-    from loopscope_widgets.terminal import run
+def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool) -> bool:
+    """Everything that comes, as the user wants to see it; False where there is no screen and nothing else was asked."""
+    from loopscope.cli.terminal import why_no_screen
 
-    live = _session(feed)
-    run(live.session, feed=source, live=live, theme=wish.theme, ascii=wish.ascii_only, no_color=wish.no_color)
+    source: Feed = feed if wish.record is None else Recorded(feed, wish.record, enforced=enforced)
+    if wish.as_json:
+        _print(source)
+    elif not why_no_screen():
+        from loopscope_widgets.terminal import run
+
+        run(live.session, feed=source, live=live, theme=wish.theme, ascii=wish.ascii_only, no_color=wish.no_color)
+    elif wish.record is not None:
+        for message in source:
+            _tell_end(message)
+    else:
+        return False
+    return True
 
 
-def _print_view(feed: Follow, wish: Wish) -> None:
+def _print_view(feed: Follow, live: LiveSession, wish: Wish) -> None:
     """The debugger's view of what has happened so far, as text."""
-    from loopscope.cli.output import can_draw
+    from loopscope.cli.output import can_draw, tell
+    from loopscope.cli.terminal import why_no_screen
     from loopscope.views.text import render
 
-    live = _session(feed)
+    tell(f"{why_no_screen()}: this is the view as text, as it is now")
     newest = feed.welcome.seq
     for message in feed:
         live.take([message])

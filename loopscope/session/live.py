@@ -24,9 +24,11 @@ class LiveSession:
     Args:
         source: what the target is called on the screen.
         enforced: whether decisions are applied to the run, as far as the target tells.
+        origins: where each setting came from, by dotted name, where the limits are this viewer's own; None where they
+            are those of the process that is looked at.
     """
 
-    def __init__(self, source: str, *, enforced: bool = False) -> None:
+    def __init__(self, source: str, *, enforced: bool = False, origins: Mapping[str, str] | None = None) -> None:
         self._spool = Spool()
         self.session = Session(source, self._spool)
         self.status = Status()
@@ -34,7 +36,7 @@ class LiveSession:
         self.held: dict[int, Held] = {}
         """Batches that wait before the gate, by their number there, oldest first."""
         self.state = "live"
-        """`live`, `lost` (being sought), `ended` or `detached`."""
+        """`starting` (a program that has nothing to show yet), `live`, `lost` (being sought), `ended` or `detached`."""
         self.reason = ""
         """Why it is not live."""
         self.drops = 0
@@ -42,6 +44,7 @@ class LiveSession:
         self.missed = 0
         """Batches that the engine had decided before the oldest one that is shown."""
         self._enforced = enforced
+        self._origins = origins
         self._began = False
 
     def take(self, messages: Iterable[Message]) -> None:
@@ -102,7 +105,8 @@ class LiveSession:
         if not self._began:
             self._began = True
             self.missed = message.state.batches
-            session.tell_origins(dict.fromkeys(_names(message.state.policy), "the process"))
+            theirs = dict.fromkeys(_names(message.state.policy), "the process")
+            session.tell_origins(theirs if self._origins is None else self._origins)
             header = Header(format=FORMAT, policy=message.state.policy, enforced=self._enforced)
             session.append([self._spool.keep(header)])
         for run in message.runs:

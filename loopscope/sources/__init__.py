@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from loopscope.engine.events import Batch, Event, Header, RunEnd, RunStart
-from loopscope.errors import UnreadableInputError
+from loopscope.errors import UnreadableInputError, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["ThreadSummary", "detect", "events", "threads"]
+    from loopscope.engine.policy import Policy
+    from loopscope.recording.feed import Feed
+
+__all__ = ["ThreadSummary", "detect", "events", "follow", "threads"]
 
 
 class ThreadSummary(NamedTuple):
@@ -58,6 +61,33 @@ def events(
     if reader is None:
         raise UnreadableInputError(f"{os.fspath(path)}: no format that can be imported")
     found: Iterator[Event] = reader.events(path, channel, problems)
+    return found
+
+
+def follow(
+    path: str | os.PathLike[str],
+    channel: str | None = None,
+    policy: Policy | None = None,
+    problems: list[tuple[int, str]] | None = None,
+) -> Feed:
+    """What is in a file and what is added to it, as its program writes it. Nothing in it changes.
+
+    Args:
+        path: the file.
+        channel: as for `events`.
+        policy: what decides; the defaults where it is None.
+        problems: as for `events`.
+
+    Raises:
+        UnreadableInputError: it cannot be read.
+        UsageError: it is of no format that grows, or has no such channel.
+    """
+    if not os.path.exists(path):  # noqa: PTH110 - the name is text already
+        raise UnreadableInputError(f"{os.fspath(path)}: No such file or directory")
+    reader = _reader(path)
+    if reader is None:
+        raise UsageError(f"{os.fspath(path)}: only LangGraph checkpoint files can be followed; others are read whole")
+    found: Feed = reader.follow(path, channel, policy, problems)
     return found
 
 

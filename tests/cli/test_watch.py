@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from loopscope.link.endpoint import Link, listen
 from loopscope.recording.gate import gatehouse
 from tests.cli.conftest import Cli, Record
 from tests.link.support import Agent, until
+from tests.sources.langgraph_sqlite.graphs import ASK, THREAD, answer, calls, loop, saved
+from tests.sources.langgraph_sqlite.writing import Writer
 
 ROOT = Path(__file__).parents[2]
 ME = str(os.getpid())
@@ -106,8 +109,8 @@ def test_who_may_not_steer_is_told_at_once(listening: Callable[..., Link]) -> No
         (["nobody"], 4, "no live process nobody and no file of this name"),
         (["4194304"], 4, "no live process 4194304"),
         (["nobody.jsonl"], 3, "nobody.jsonl"),
-        (["sample:sql-retry-storm", "--control"], 2, "are for live processes"),
-        (["sample:sql-retry-storm", "--record", "x.jsonl"], 2, "are for live processes"),
+        (["sample:sql-retry-storm", "--control"], 2, "are for what is live"),
+        (["sample:sql-retry-storm", "--record", "x.jsonl"], 2, "are for what is live"),
     ],
 )
 def test_what_cannot_be_attached(cli: Cli, arguments: list[str], code: int, said: str) -> None:
@@ -146,3 +149,52 @@ def test_a_script_is_no_recording(cli: Cli, listening: Callable[..., Link], tmp_
     assert "observed only" in cli("attach", "bot", "--control").err
     (tmp_path / "other.py").write_text("import loopscope\n")
     assert cli("attach", "other.py").code == 3
+
+
+def test_a_checkpoint_file_is_followed_while_it_is_written(tmp_path: Path, cli: Cli) -> None:
+    """Each event as it comes, and a recording of them that replays as the file itself."""
+    path = tmp_path / "live.db"
+    program = Writer(path)
+    record = tmp_path / "run.jsonl"
+    with attach(str(path), "--follow", "--json", "--record", str(record), "--set", "hard_limit=3") as viewer:
+        assert viewer.stdout is not None
+        for query in ("a", "b", "a", "a"):
+            program.say(query)
+            until_line(viewer, lambda line, query=query: line.get("calls", [{}])[0].get("args") == {"query": query})
+        assert program.end() == 0
+        until_line(viewer, lambda line: line["kind"] == "run_end")
+        viewer.send_signal(signal.SIGINT)
+        assert viewer.wait(30) == 130
+    program.process.communicate()
+    lines = cli("replay", record, "--json").lines
+    assert [line["action"] for line in lines] == ["pass", "pass", "pass", "hard_stop"]
+    theirs = cli("replay", path, "--json", "--set", "hard_limit=3").lines
+    assert [line["hash"] for line in lines] == [line["hash"] for line in theirs]
+
+
+def until_line(viewer: subprocess.Popen[str], true: Callable[[dict[str, Any]], bool]) -> None:
+    """Read what a viewer prints until this line has come."""
+    assert viewer.stdout is not None
+    for line in viewer.stdout:
+        if true(json.loads(line)):
+            return
+    raise AssertionError("the viewer has ended")
+
+
+def test_what_cannot_be_followed_or_steered(tmp_path: Path, cli: Cli, record: Record) -> None:
+    """A recording is not followed, and a checkpoint file is not steered; each says why, in one line."""
+    path = saved(tmp_path / "c.db", lambda saver: loop([calls("a"), answer()]).compile(saver).invoke(ASK, THREAD))
+    refused = cli("attach", path, "--follow", "--control")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "a checkpoint file can only be read" in refused.err
+    assert "can be followed" in cli("attach", record(["a"]), "--follow").err
+    assert cli("attach", "--follow").code == 2
+    assert cli("attach", path, "--record", "x.jsonl").code == 2
+
+
+def test_a_followed_file_without_a_screen_is_shown_as_it_is(tmp_path: Path, cli: Cli) -> None:
+    """As any other file."""
+    path = saved(tmp_path / "c.db", lambda saver: loop([calls("a"), answer()]).compile(saver).invoke(ASK, THREAD))
+    shown = cli("attach", path, "--follow")
+    assert (shown.code, shown.out) == (0, cli("attach", path).out)
+    assert "1/1" in shown.out

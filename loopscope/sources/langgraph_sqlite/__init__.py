@@ -2,8 +2,8 @@
 
 A package of its own, one file a job, because the format has more traps than fields: `readonly` opens the file and
 `store` knows its tables, `unpack` decodes values, `messages` and `failures` read messages, `tree`, `segment` and
-`union` tell what happened once from what is stored many times, `endings` how it ended, and `thread` walks through it
-all.
+`union` tell what happened once from what is stored many times, `endings` how it ended, `thread` walks through it all,
+and `growing` goes on with what is added.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from loopscope.engine.events import FORMAT, Event, Header
 from loopscope.errors import UnreadableInputError, UsageError
@@ -24,7 +25,11 @@ from loopscope.sources.langgraph_sqlite.store import Store
 from loopscope.sources.langgraph_sqlite.thread import Walk
 from loopscope.sources.langgraph_sqlite.tree import Node
 
-__all__ = ["NAME", "channels", "events", "matches"]
+if TYPE_CHECKING:
+    from loopscope.engine.policy import Policy
+    from loopscope.recording.feed import Feed
+
+__all__ = ["NAME", "channels", "events", "follow", "matches"]
 
 NAME = "langgraph-sqlite"
 """What the format is called, also as the producer of an imported recording."""
@@ -74,6 +79,20 @@ def events(
         yield Header(format=FORMAT, producer=NAME, created=_written(first))
         yield first
         yield from told
+
+
+def follow(
+    path: str | os.PathLike[str],
+    channel: str | None = None,
+    policy: Policy | None = None,
+    problems: list[tuple[int, str]] | None = None,
+) -> Feed:
+    """As `events`, and then what is added to the file; arguments and errors as for `sources.follow`."""
+    from loopscope.sources.langgraph_sqlite.growing import GrowingFile  # noqa: PLC0415 - most files are read once
+
+    if channel is not None:
+        _check_channel(os.fspath(path), channel, channels(path))
+    return GrowingFile(path, channel, policy, problems)
 
 
 def _all(store: Store, channel: str | None, problems: list[tuple[int, str]]) -> Iterator[Event]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from loopscope.errors import UnreadableInputError
 from loopscope.recording.inert import inert
 
-__all__ = ["FAILURES", "MAX_VALUE", "is_sqlite", "opened"]
+__all__ = ["FAILURES", "MAX_VALUE", "in_use", "is_sqlite", "opened"]
 
 MAX_VALUE = 128 * 1024 * 1024
 """Bytes of one stored value that are read. A larger one is reported and left out."""
@@ -28,9 +28,11 @@ FAILURES = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged file raises: also SQLite's own message can hold bytes of it that are no text."""
 _MAGIC = b"SQLite format 3\x00"
 _WAL_HEADER = 32
+_JOURNAL_MODE, _WRITTEN_AHEAD = 18, b"\x02"
+"""Where a database says which kind of journal its programs keep."""
 _CHUNK = 1 << 20
 _ATTEMPTS = 8
-_FUNCTIONS = frozenset({"count", "length", "min"})
+_FUNCTIONS = frozenset({"count", "length", "max", "min"})
 
 
 def is_sqlite(path: str | os.PathLike[str]) -> bool:
@@ -57,6 +59,57 @@ def opened(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
             yield connection
         except FAILURES as error:
             raise UnreadableInputError(inert(f"{name}: SQLite cannot read it: {error}")) from None
+
+
+@contextmanager
+def in_use(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
+    """As `opened`, for a moment's look at a database that a program may be writing: in place, not by a copy.
+
+    SQLite notes its readers in the `-shm` file, so it is read in place only where the program's own is there. A
+    connection that stays open would keep the program from tidying its log away when it ends, so let go of it soon.
+
+    Raises:
+        UnreadableInputError: as for `opened`.
+    """
+    real = Path(path).resolve()
+    with ExitStack() as stack:
+        try:
+            connection = stack.enter_context(closing(_shared(real)))
+        except (OSError, ValueError, *FAILURES):
+            connection = stack.enter_context(opened(path))
+        try:
+            yield connection
+        except FAILURES as error:
+            raise UnreadableInputError(inert(f"{os.fspath(path)}: SQLite cannot read it: {error}")) from None
+
+
+def _shared(real: Path) -> sqlite3.Connection:
+    """A connection beside others; an error where making it would leave something behind, or where it can read nothing.
+
+    At worst, where the program ends at this very moment, an empty log stays beside the database.
+    """
+    refusal = _refusal(real)
+    if (
+        refusal is None
+        and _is_written_ahead(real)
+        and not all(_beside(real, each).exists() for each in ("-wal", "-shm"))
+    ):
+        refusal = "nobody has it open"
+    if refusal is not None:
+        raise ValueError(refusal)
+    connection = sqlite3.connect(f"{real.as_uri()}?mode=ro", uri=True, timeout=1.0, check_same_thread=False)
+    try:
+        _disarm(connection)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_written_ahead(real: Path) -> bool:
+    with _descriptor(real) as source:
+        return _read(source, _JOURNAL_MODE, 1) == _WRITTEN_AHEAD
 
 
 def _open(path: Path, stack: ExitStack) -> sqlite3.Connection:

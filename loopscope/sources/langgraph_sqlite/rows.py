@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from loopscope.recording.inert import inert
 from loopscope.sources.langgraph_sqlite.readonly import FAILURES, MAX_VALUE
 from loopscope.sources.langgraph_sqlite.state import State, read_state
-from loopscope.sources.langgraph_sqlite.store import CheckpointRow, Store, Stored, ThreadRow
+from loopscope.sources.langgraph_sqlite.store import BEFORE_ALL, CheckpointRow, Store, Stored, ThreadRow
 from loopscope.sources.langgraph_sqlite.tree import Node
 from loopscope.sources.langgraph_sqlite.unpack import Undecodable, Unpacker
 
@@ -42,10 +42,14 @@ class Rows:
         self._row = 0
         self._unpack = Unpacker().value
 
-    def checkpoints(self) -> Iterator[CheckpointRow]:
-        """The checkpoints without their states, up to the first that SQLite cannot read."""
+    def reopen(self, store: Store) -> None:
+        """Go on with the same file, opened again."""
+        self._store = store
+
+    def checkpoints(self, after: int = BEFORE_ALL) -> Iterator[CheckpointRow]:
+        """The checkpoints behind this row, without their states, up to the first that SQLite cannot read."""
         try:
-            yield from self._store.checkpoints(self._thread)
+            yield from self._store.checkpoints(self._thread, after)
         except FAILURES as error:
             self._report(
                 0, f"the checkpoints of thread {inert(self.thread_id or '', 60)} end here: {inert(str(error))}"

@@ -14,8 +14,10 @@ from loopscope.errors import UnreadableInputError
 from loopscope.recording.inert import inert
 from loopscope.sources.langgraph_sqlite.readonly import MAX_VALUE
 
-__all__ = ["CheckpointRow", "Store", "Stored", "ThreadRow", "WriteRow"]
+__all__ = ["BEFORE_ALL", "CheckpointRow", "Store", "Stored", "ThreadRow", "WriteRow"]
 
+BEFORE_ALL = -(1 << 63)
+"""No row has a smaller number."""
 _COLUMNS_SHOWN = 8
 _MAX_METADATA = 4 * 1024 * 1024
 
@@ -79,8 +81,8 @@ class Store:
         ).fetchall():
             yield ThreadRow(key, _text(key), count)
 
-    def checkpoints(self, thread: ThreadRow) -> Iterator[CheckpointRow]:
-        """The checkpoints of a thread and its subgraphs, as they were written."""
+    def checkpoints(self, thread: ThreadRow, after: int = BEFORE_ALL) -> Iterator[CheckpointRow]:
+        """The checkpoints of a thread and its subgraphs, as they were written; those behind this row alone."""
         metadata = f"CASE WHEN length(metadata) <= {_MAX_METADATA} THEN metadata END"
         columns = ", ".join(
             [
@@ -91,10 +93,20 @@ class Store:
             ]
         )
         for number, namespace, key, parent, data in self._sql(
-            f"SELECT rowid, {columns} FROM checkpoints WHERE thread_id IS ? ORDER BY rowid",  # noqa: S608 - own names
-            (thread.key,),
+            f"SELECT rowid, {columns} FROM checkpoints WHERE thread_id IS ? AND rowid > ? ORDER BY rowid",  # noqa: S608 - own names
+            (thread.key, after),
         ):
             yield CheckpointRow(number, _text(namespace) or "", _text(key) or "", _text(parent), _mapping(data))
+
+    def newest(self) -> dict[Any, tuple[int, int]]:
+        """The newest rows of each thread, of checkpoints and of writes, by the thread's key."""
+        found: dict[Any, tuple[int, int]] = {}
+        for key, row in self._sql("SELECT thread_id, max(rowid) FROM checkpoints GROUP BY thread_id").fetchall():
+            found[key] = (row, 0)
+        if "thread_id" in self._writes:
+            for key, row in self._sql("SELECT thread_id, max(rowid) FROM writes GROUP BY thread_id").fetchall():
+                found[key] = (found.get(key, (0, 0))[0], row)
+        return found
 
     def state(self, number: int) -> Stored:
         """What the checkpoint in a row holds."""

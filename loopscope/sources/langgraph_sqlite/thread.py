@@ -91,7 +91,11 @@ class Walk:
         segment.advance(node, state, lists.get(_MESSAGES) or next(reversed(lists.values()), []), counts)
         self._keep(node, Past(state, counts))
         if not node.children:
-            yield from self._end(segment)
+            yield from self._leaf(segment)
+
+    def _leaf(self, segment: Segment) -> Iterator[Event]:
+        """Nothing in the file goes on from here."""
+        yield from self._end(segment)
 
     def _segment(self, node: Node, state: State, past: Past | None) -> Generator[Event, None, Segment]:
         """The invocation that a checkpoint belongs to."""
@@ -112,8 +116,9 @@ class Walk:
     def _resumed(self, segment: Segment, ts: float | None) -> Iterator[Event]:
         """A run that waited for a person was not over; one that failed was, until it was tried again."""
         before = _ending(segment, self._rows.writes(segment.last))
-        if before.status in {"error", "cancelled"}:
+        if segment in self._running and before.status in {"error", "cancelled"}:
             yield self._tell.end(segment, before)
+        self._running[segment] = None
         segment.resume()
         yield self._tell.start(segment, ts, segment)
 

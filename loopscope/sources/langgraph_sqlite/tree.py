@@ -5,7 +5,7 @@ Apart since it needs their metadata alone: states, which can be large, are read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from loopscope.sources.langgraph_sqlite.segment import Segment
     from loopscope.sources.langgraph_sqlite.store import CheckpointRow
 
-__all__ = ["Node", "clock", "plant"]
+__all__ = ["Forest", "Node", "clock", "plant"]
 
 _UUID_CLOCK = 6
 _EPOCH = 0x01B21DD213814000
@@ -83,34 +83,70 @@ def plant(rows: Iterable[CheckpointRow]) -> list[Node]:
     Ids are ordered within one process only, so neither they nor the order of the rows decide alone. A parent that is
     not in the file is none; a circle of parents, which no program writes, is cut.
     """
-    nodes: dict[tuple[str, str], Node] = {}
-    links: dict[Node, tuple[str | None, dict[str, Any]]] = {}
-    for row in rows:
-        node = nodes[row.namespace, row.id] = Node(row)
-        parents = row.metadata.get("parents")
-        links[node] = (row.parent, parents if isinstance(parents, dict) else {})
-    for node, (parent, parents) in links.items():
-        node.parent = nodes.get((node.namespace, parent)) if parent is not None else None
-        if node.namespace:
-            node.outer = _enclosing(nodes, node.namespace, parents)
-    return _sorted(list(nodes.values()))
+    return Forest().grow(rows)
+
+
+class Forest:
+    """The nodes of a thread so far."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[str, str], Node] = {}
+
+    def without_place(self, rows: list[CheckpointRow]) -> set[int]:
+        """The numbers of those that build on a checkpoint which is not there: savers may write that a moment later."""
+        lacking: set[int] = set()
+        while True:
+            left = [row for row in rows if row.number not in lacking]
+            known = self._nodes.keys() | {(row.namespace, row.id) for row in left}
+            found = {row.number for row in left if _lacks(row, known)}
+            if not found:
+                return lacking
+            lacking |= found
+
+    def grow(self, rows: Iterable[CheckpointRow]) -> list[Node]:
+        """The nodes of rows that were added, linked to those before; in the order that `plant` tells of."""
+        nodes = self._nodes
+        links: dict[Node, tuple[str | None, dict[str, Any]]] = {}
+        for row in rows:
+            if (row.namespace, row.id) not in nodes:
+                node = nodes[row.namespace, row.id] = Node(row)
+                parents = row.metadata.get("parents")
+                links[node] = (row.parent, parents if isinstance(parents, dict) else {})
+        for node, (parent, parents) in links.items():
+            node.parent = nodes.get((node.namespace, parent)) if parent is not None else None
+            if node.namespace:
+                node.outer = _enclosing(nodes, node.namespace, parents)
+        return _sorted(list(links))
 
 
 def _enclosing(nodes: dict[tuple[str, str], Node], namespace: str, parents: dict[str, Any]) -> Node | None:
     """The nearest enclosing graph whose checkpoint is in the file."""
+    return next((nodes[key] for key in _around(namespace, parents) if key in nodes), None)
+
+
+def _around(namespace: str, parents: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The checkpoints of the enclosing graphs, the nearest first."""
     for _ in range(_MAX_NESTING):
         namespace = namespace.rpartition("|")[0]
-        found = nodes.get((namespace, str(parents.get(namespace))))
-        if found is not None or not namespace:
-            return found
-    return None
+        yield namespace, str(parents.get(namespace))
+        if not namespace:
+            return
+
+
+def _lacks(row: CheckpointRow, known: Container[tuple[str, str]]) -> bool:
+    parents = row.metadata.get("parents")
+    around = _around(row.namespace, parents if isinstance(parents, dict) else {}) if row.namespace else ()
+    return (row.parent is not None and (row.namespace, row.parent) not in known) or any(
+        name != "None" and (namespace, name) not in known for namespace, name in around
+    )
 
 
 def _sorted(nodes: list[Node]) -> list[Node]:
+    fresh = set(nodes)
     waiting: dict[Node, int] = {}
     followers: dict[Node, list[Node]] = {}
     for node in nodes:
-        before = [other for other in (node.parent, node.outer) if other is not None]
+        before = [other for other in (node.parent, node.outer) if other is not None and other in fresh]
         waiting[node] = len(before)
         for other in before:
             followers.setdefault(other, []).append(node)

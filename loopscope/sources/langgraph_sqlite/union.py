@@ -98,6 +98,14 @@ class MessageUnion:
                     yield message
             counts |= here
 
+    def counts(self, lists: Iterable[list[Any]]) -> Counts:
+        """The counts of a state whose messages were all seen before."""
+        counts: Counts = Counter()
+        for items in lists:
+            unnamed = (self._read(raw, "") for raw in items if message_id(raw) is None)
+            counts |= Counter(signature(message) for message in unnamed if message is not None)
+        return counts
+
     def written(self, items: list[Any], node: Node, before: Counts) -> Iterator[Found]:
         """The new ones among messages that a task wrote; LangGraph gives some of them ids when it takes them in."""
         for message in self.new([items], node, before, Counter()):
