@@ -19,8 +19,8 @@ LEGEND: Line = tuple(Span(f"{glyph}{state}  ", TONE[state]) for state, glyph in 
 WORST = {"pass": "new", "warn": "warn", "hard_stop": "stop"}
 """The state that shows the worst decision of a scope."""
 
-_OURS = "·▲■░◆▼▶█▉▊▋▌▍▎▏┊┃╋│─├└…→←↑↓"
-_THEIRS = ".!X#*v>####----:|+|-|`~><^v"
+_OURS = "·▲■░◆▼▶█▉▊▋▌▍▎▏┊┃╋│─├└…→←↑↓≠┆●○×▓▒╭╮╰╯┤┬┴┼◄◀≥≤"
+_THEIRS = ".!X#*v>####----:|+|-|`~><^v%:@ox@%++++++++<<><"
 _ASCII = str.maketrans(_OURS, _THEIRS)
 
 

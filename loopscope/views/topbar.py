@@ -6,6 +6,7 @@ from pathlib import PurePath
 
 from loopscope.engine.explain import headline
 from loopscope.session.session import Lane, Session
+from loopscope.settings import flat
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, clip, crop, line_width
@@ -13,15 +14,13 @@ from loopscope.views.words import clock, safe_name
 
 __all__ = ["config", "elapsed", "lane_name", "lines", "scope_name", "verdict"]
 
-_SETTINGS = (
-    "warn_threshold", "hard_limit", "window_size", "max_tracked_threads", "tool_freq_warn", "tool_freq_hard_limit",
-    "tool_freq_overrides", "identity", "identity_fields",
-)  # fmt: skip
 _ROOMY = 140
 """Columns from which on each part has its label."""
 _NAMES = 20
 """Cells that source and scope need at least to be worth their labels."""
 _GAP = "   "
+_REPLAY = "REPLAY "
+"""The mode that goes without saying; all others tell of a run that is going on."""
 
 
 def scope_name(thread_id: str | None, run_id: str | None) -> str:
@@ -59,7 +58,7 @@ def verdict(session: Session) -> Span:
 
 def config(session: Session) -> str:
     """Where the limits come from: the file, the recording or the defaults, and how many were set by hand."""
-    origins = [session.where(setting) for setting in _SETTINGS]
+    origins = [session.where(setting) for setting in flat(session.policy.to_dict())]
     by_hand = sum(origin.startswith("--") for origin in origins)
     files = [origin for origin in origins if origin not in ("default", "recording") and not origin.startswith("--")]
     if files:
@@ -96,16 +95,17 @@ def _bar(session: Session, width: int, mode: str) -> Line:
 
 def _front(session: Session, room: int, mode: str, *, roomy: bool) -> list[Line]:
     """Name of the program, mode and source, and scope, in the room that is left; names are clipped to share it."""
-    parts: list[Line] = []
-    if roomy:
-        parts.append((Span("loopscope", "title"),))
-        room -= len("loopscope") + len(_GAP)
     source, scope = safe_name(PurePath(session.source).name or session.source), lane_name(session.lane)
-    mode, label = f"{mode} ", "scope " if roomy else ""
+    needed = cell_len(source) + cell_len(scope)
+    program, mode, label = "loopscope", f"{mode} ", "scope " if roomy else ""
     names = room - len(mode) - len(label) - 2 * len(_GAP)
-    if names < _NAMES:
+    parts: list[Line] = []
+    if roomy and names - len(program) - len(_GAP) >= needed:
+        parts.append((Span(program, "title"),))
+        names -= len(program) + len(_GAP)
+    if names < _NAMES or (names < needed and mode == _REPLAY):
         mode, names = "", names + len(mode)
-    if names < _NAMES // 2:
+    if names < min(_NAMES, needed):
         return [*parts, (Span(clip(source, max(0, names + len(_GAP))), "title"),)]
     source, scope = _share(source, scope, names)
     return [*parts, (Span(mode, "dim"), Span(source, "title")), (Span(label, "dim"), Span(scope))]

@@ -37,17 +37,20 @@ def test_a_narrow_bar_keeps_what_matters_most() -> None:
     session = looping().session()
     assert bar(session, 80) == " REPLAY memory   t/r   5/6   ■ STOP identical_call_set A 5/5"
     session.source = "/runs/a-very-long-name-of-a-recording.jsonl"
-    assert bar(session, 80) == " REPLAY a-very-long-name-of-a-…   t/r   5/6   ■ STOP identical_call_set A 5/5"
-    assert bar(session, 60) == " a-very-lo…   t/r   5/6   ■ STOP identical_call_set A 5/5"
+    assert bar(session, 80) == " a-very-long-name-of-a-recordi…   t/r   5/6   ■ STOP identical_call_set A 5/5"
+    assert bar(session, 60) == " a-very-long-nam…   5/6   ■ STOP identical_call_set A 5/5"
     assert bar(session, 50) == " a-ver…   5/6   ■ STOP identical_call_set A 5/5"
+    live = texts(topbar.lines(session, 0, 1, 80, "PAUSED"))[0]
+    assert live == " PAUSED a-very-long-name-of-a-…   t/r   5/6   ■ STOP identical_call_set A 5/5"
+    assert bar(session, 140).startswith(" a-very-long-name-of-a-recording.jsonl   scope t/r")
 
 
 def test_a_long_scope_gives_way_to_a_short_source() -> None:
     """The longer of the two names is clipped first, and both where both are long."""
     session = Story().in_scope("thread-" * 6, "run-" * 6).call("a", {}).session()
-    assert "REPLAY memory   thread-thread-thread-t…   1/1" in bar(session, 70)
+    assert " memory   thread-thread-thread-thread-t…   1/1" in bar(session, 70)
     session.source = "recording-" * 6
-    assert "REPLAY recording-rec…   thread-thread-…   1/1" in bar(session, 70)
+    assert " recording-recordi…   thread-thread-thr…   1/1" in bar(session, 70)
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 110, 140, 200])
@@ -108,3 +111,10 @@ def test_where_the_limits_come_from() -> None:
     )
     assert topbar.config(origins(hard_limit="bounded")) == "bounded"
     assert topbar.config(looping(policy=Policy(hard_limit=6)).session()) == "recording"
+
+
+def test_limits_of_every_layer_count() -> None:
+    """A file that sets a budget alone is where the limits come from."""
+    policy = Policy().with_(budget={"tool_calls": {"limit": 9}})
+    session = Session("x", Memory([]), Origin(policy), {"budget.tool_calls.limit": "/etc/loopscope.toml:2"})
+    assert topbar.config(session) == "loopscope.toml"
