@@ -6,6 +6,7 @@ A breakpoint is plain data with a text form, so that it can be typed, stored and
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, TypeAlias
@@ -52,9 +53,10 @@ class Breakpoint(Struct, frozen=True, omit_defaults=True):
     """It is disabled when it is hit."""
 
     def __str__(self) -> str:
+        least = int(self.at_least) if self.at_least == int(self.at_least) else self.at_least
         if self.kind == "batch":
-            return f"batch {self.at_least:g}"
-        bound = f" >= {self.at_least:g}" if self.at_least else ""
+            return f"batch {least}"
+        bound = f" >= {least}" if least else ""
         return f"{self.kind} {self.subject}".rstrip() + bound
 
 
@@ -128,9 +130,12 @@ def _numbered(rest: str, text: str) -> tuple[str, float]:
 
 def _number(digits: str, text: str) -> float:
     try:
-        return float(digits)
+        number = float(digits)
     except ValueError:
-        raise UsageError(f"breakpoint {text!r}: {digits.strip()!r} is no number; it is written {_form(text)}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise UsageError(f"breakpoint {text!r}: {digits.strip()!r} is no number; it is written {_form(text)}")
+    return number
 
 
 def _form(text: str) -> str:

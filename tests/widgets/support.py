@@ -71,6 +71,9 @@ async def settled(pilot: Pilot[None]) -> None:
     ):
         assert time.monotonic() < end, "the nearest settings never came"
         await asyncio.sleep(0.01)
+    while not (screen.breaks.settled and (screen.whatif.settled or not screen.whatif.display)):
+        assert time.monotonic() < end, "breakpoints were never counted, or limits never tried"
+        await asyncio.sleep(0.01)
     await pilot.pause()
 
 

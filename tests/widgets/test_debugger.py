@@ -176,12 +176,13 @@ async def test_panes_by_number_tab_and_click() -> None:
     async with debugging(eventful()) as pilot:
         screen = screen_of(pilot)
         names = []
-        for key in ("1", "tab", "tab", "tab", "tab", "tab", "shift+tab", "2"):
+        for key in ("1", *["tab"] * 7, "shift+tab", "2"):
             await pilot.press(key)
             await pilot.pause()
             assert pilot.app.focused is not None
             names.append(pilot.app.focused.name)
-        assert names == ["Scopes", "Detect", "Inspect", "Graph", "Decisions", "Scopes", "Decisions", "Detect"]
+        panes = ["Scopes", "Detect", "Inspect", "Graph", "What-if", "Decisions", "Breakpoints"]
+        assert names == [*panes, "Scopes", "Breakpoints", "Detect"]
         await pilot.click(screen.inspect, offset=(5, 20))
         await pilot.pause()
         assert (pilot.app.focused, screen.tabs.current) == (screen.inspect, 3)
@@ -205,7 +206,7 @@ async def test_zoom() -> None:
             assert screen.has_class("-zoomed")
             await pilot.press(key)
             await pilot.pause()
-            assert visible() == ["Scopes", "Detect", "Inspect", "Decisions"]
+            assert visible() == ["Scopes", "Detect", "Inspect", "Decisions", "Breakpoints"]
             await pilot.press("z")
             await pilot.pause()
 

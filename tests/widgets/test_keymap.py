@@ -12,7 +12,19 @@ from textual.widget import Widget
 
 from loopscope.errors import UsageError
 from loopscope.views.model import line_width, plain
-from loopscope_widgets.terminal.keymap import BESIDE, GLOBAL, LIST, LIVE, WINDOW, Key, Keymap, bindings, keymap
+from loopscope_widgets.terminal.keymap import (
+    BESIDE,
+    BREAKPOINTS,
+    GLOBAL,
+    LIST,
+    LIVE,
+    WHATIF,
+    WINDOW,
+    Key,
+    Keymap,
+    bindings,
+    keymap,
+)
 from loopscope_widgets.terminal.panes.base import LinePane
 from loopscope_widgets.terminal.panes.strip import KeyLine
 from loopscope_widgets.terminal.screens import help as help_screen
@@ -22,7 +34,7 @@ from tests.widgets.support import debugging, eventful, screen_of, shown
 
 ROOT = Path(__file__).parents[2]
 ALL = (*GLOBAL, *LIST)
-EVERY = (*ALL, *LIVE, *BESIDE, *WINDOW)
+EVERY = (*ALL, *LIVE, *BESIDE, *WHATIF, *BREAKPOINTS, *WINDOW)
 
 
 def test_every_binding_has_an_id_of_its_own() -> None:
@@ -81,7 +93,7 @@ def test_the_line_of_keys_always_shows_help_and_quit(width: int, last: str) -> N
 
 def test_the_help_begins_with_the_keys_of_the_pane() -> None:
     """Each pane has some, in the user's keys."""
-    for pane in ("Scopes", "Detect", "Inspect", "Graph", "Decisions", "Output"):
+    for pane in ("Scopes", "Detect", "Inspect", "Graph", "What-if", "Decisions", "Breakpoints", "Output"):
         assert plain(help_screen.lines(60, 40, pane)[0]) == f"In {pane}"
     mine = keymap({"list.enter": "f2"}, "config.toml").of(EVERY)
     lines = [plain(line) for line in help_screen.lines(60, 40, "Scopes", mine)]
@@ -91,7 +103,8 @@ def test_the_help_begins_with_the_keys_of_the_pane() -> None:
 @pytest.mark.parametrize(
     ("wanted", "changed"),
     [
-        ("vscode", {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "play": "space,f5"}),
+        ("vscode", {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11",
+          "breakpoint.next": "c,f5", "breakpoint.here": "b,f9"}),
         ({"batch.next": "x"}, {"batch.next": "x"}),
         ({"batch": {"next": "x, ctrl+right"}}, {"batch.next": "x,ctrl+right"}),
         ({"batch.next": ["x", "]"], "decision.next": "}"},
@@ -100,7 +113,8 @@ def test_the_help_begins_with_the_keys_of_the_pane() -> None:
         ({"play": " "}, {"play": "space"}),
         ({"batch.next": "N", "batch.previous": "n"}, {"batch.next": "N", "batch.previous": "n"}),
         ({"preset": "vscode", "batch.next": "f10"},
-         {"batch.next": "f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "play": "space,f5"}),
+         {"batch.next": "f10", "event.next": "s,f11", "scope.end": "r,shift+f11",
+          "breakpoint.next": "c,f5", "breakpoint.here": "b,f9"}),
         ({"window.close": "escape", "ask.close": "f12"}, {"window.close": "escape", "ask.close": "f12"}),
     ],
 )  # fmt: skip
@@ -141,7 +155,7 @@ def test_all_mistakes_at_once() -> None:
 
 async def test_keys_of_the_user_work_and_the_old_ones_do_not() -> None:
     """In bindings, footer, help and palette alike."""
-    keys = keymap({"batch.previous": "p", "decision.next": ["f8", "e"], "window.close": "f9"}, "config.toml")
+    keys = keymap({"batch.previous": "p", "decision.next": ["f8", "E"], "window.close": "f9"}, "config.toml")
     async with debugging(eventful(), keys=keys) as pilot:
         screen = screen_of(pilot)
         await pilot.press("N")
@@ -154,7 +168,7 @@ async def test_keys_of_the_user_work_and_the_old_ones_do_not() -> None:
         assert commands["A page down"] == "key pgdn"
         await pilot.press("question_mark")
         await pilot.pause()
-        assert any("F8 e" in line for line in shown(pilot))
+        assert any("F8 E" in line for line in shown(pilot))
         await pilot.press("escape")
         assert pilot.app.screen is not screen
         await pilot.press("f9")

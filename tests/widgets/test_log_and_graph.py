@@ -25,11 +25,11 @@ async def test_graph_takes_the_place_of_detect_and_gives_it_back() -> None:
     """By their keys; the border names both, and the circle is told in words."""
     async with debugging(eventful()) as pilot:
         screen = screen_of(pilot)
-        assert visible(screen) == ["Scopes", "Detect", "Inspect", "Decisions"]
+        assert visible(screen) == ["Scopes", "Detect", "Inspect", "Decisions", "Breakpoints"]
         assert any("2 Detect │ 4 Graph" in line for line in shown(pilot))
         await pilot.press("4")
         await settled(pilot)
-        assert visible(screen) == ["Scopes", "Inspect", "Graph", "Decisions"]
+        assert visible(screen) == ["Scopes", "Inspect", "Graph", "Decisions", "Breakpoints"]
         text = "\n".join(shown(pilot))
         assert "4 Graph │ 2 Detect" in text
         assert "circle  agent → run_sql → agent  ×2" in text

@@ -16,7 +16,7 @@ from textual.screen import Screen
 from loopscope.errors import LoopscopeError, UsageError
 from loopscope.session.live import LiveSession
 from loopscope.session.session import Session
-from loopscope_widgets.terminal.keymap import LIST, Keymap
+from loopscope_widgets.terminal.keymap import LIST, OWN, Keymap
 from loopscope_widgets.terminal.panes.base import ASCII
 from loopscope_widgets.terminal.screens.debug import DebugScreen
 from loopscope_widgets.terminal.screens.opening import Attach, Opened, Opener
@@ -140,7 +140,8 @@ class LoopscopeApp(App[None]):
         """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""
         if isinstance(screen, DebugScreen):
             pane = screen.pane(screen.tabs.current)
-            for node, keys in ((screen, screen.keys), (pane, self.keys.of(LIST))):
+            special = self.keys.of(OWN.get(pane.number, ()))
+            for node, keys in ((screen, screen.keys), (pane, special), (pane, self.keys.of(LIST))):
                 for key in keys:
                     run = partial(node.run_action, key.action)
                     yield SystemCommand(key.help.capitalize(), f"key {key.shown}", run)

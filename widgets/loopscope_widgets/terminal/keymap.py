@@ -15,7 +15,21 @@ from textual.keys import Keys
 
 from loopscope.errors import UsageError
 
-__all__ = ["BESIDE", "GLOBAL", "LIST", "LIVE", "PRESETS", "WINDOW", "Key", "Keymap", "bindings", "keymap"]
+__all__ = [
+    "BESIDE",
+    "BREAKPOINTS",
+    "GLOBAL",
+    "LIST",
+    "LIVE",
+    "OWN",
+    "PRESETS",
+    "WHATIF",
+    "WINDOW",
+    "Key",
+    "Keymap",
+    "bindings",
+    "keymap",
+]
 
 
 class Key(NamedTuple):
@@ -49,6 +63,8 @@ GLOBAL: tuple[Key, ...] = (
         "[]",
     ),
     Key("decision.previous", "left_square_bracket", "decision(-1)", "[", "previous decision", "Move"),
+    Key("breakpoint.next", "c", "run_to(1)", "c", "run to the next breakpoint", "Move", "Run", "cC"),
+    Key("breakpoint.previous", "C", "run_to(-1)", "C", "run back to the breakpoint before", "Move"),
     Key("batch.first", "g", "first", "g", "first batch", "Move"),
     Key("batch.last", "G", "last", "G", "last batch", "Move"),
     Key("event.next", "s", "event(1)", "s", "next engine event, within the batch", "Move", "Event", "sS"),
@@ -70,9 +86,22 @@ GLOBAL: tuple[Key, ...] = (
     Key("match.previous", "comma", "match(-1)", ",", "previous decision that the filter leaves", "Move"),
     Key("scope.parent", "u", "parent", "u", "parent scope, then the whole thread", "Scopes and panes"),
     Key("scope.child", "d", "child", "d", "child scope", "Scopes and panes"),
+    Key(
+        "breakpoint.here",
+        "b",
+        "break_here",
+        "b",
+        "set a breakpoint at this batch; take it away",
+        "Breakpoints and limits",
+        "Break",
+        "b",
+    ),
+    Key("breakpoint.list", "B", "pane(7)", "B", "list and edit the breakpoints", "Breakpoints and limits"),
+    Key("tune", "t", "pane(5)", "t", "what if: try other limits on this run", "Breakpoints and limits", "Tune", "t"),
+    Key("export", "e", "export", "e", "export the limits: TOML, YAML, Python", "Breakpoints and limits"),
     Key("why", "w", "why", "w", "why: the whole explanation of this verdict", "Windows", "Why", "w"),
     Key("copy", "y", "copy", "y", "copy the batch; a plain view to select in", "Windows"),
-    Key("undo", "U", "undo", "U", "undo: scope shown, filter, marks", "Windows"),
+    Key("undo", "U", "undo", "U", "undo: limits, breakpoints, scope, marks", "Windows"),
     Key("open", "o", "open", "o", "open another recording", "Windows", "Open", "o"),
     Key("pane.next", "tab", "next_pane(1)", "tab", "next pane", "Scopes and panes", "Pane", "tab"),
     Key("pane.previous", "shift+tab", "next_pane(-1)", "shift+tab", "previous pane", "Scopes and panes"),
@@ -80,7 +109,9 @@ GLOBAL: tuple[Key, ...] = (
     Key("pane.detect", "2", "pane(2)", "2", "Detect: counts, limits and distances", "Scopes and panes"),
     Key("pane.inspect", "3", "pane(3)", "3", "Inspect: the batch, and why its verdict", "Scopes and panes"),
     Key("pane.graph", "4", "pane(4)", "4", "Graph: nodes, ways, and the circle between", "Scopes and panes"),
+    Key("pane.whatif", "5", "pane(5)", "5", "What-if: other limits beside the run's own", "Scopes and panes"),
     Key("pane.decisions", "6", "pane(6)", "6", "Decisions: the log of warnings and stops", "Scopes and panes"),
+    Key("pane.breakpoints", "7", "pane(7)", "7", "Breakpoints: where c and C stop", "Scopes and panes"),
     Key("pane.zoom", "z", "zoom", "z", "zoom this pane, and back", "Scopes and panes", "Zoom", "z"),
     Key("help", "question_mark,f1", "help", "? F1", "these keys", "Windows", "Keys", "?"),
     Key("close", "escape", "back", "esc", "close the window, the zoom or the filter", "Windows"),
@@ -97,6 +128,30 @@ LIST: tuple[Key, ...] = (
 )
 
 
+WHATIF: tuple[Key, ...] = (
+    Key("whatif.more", "l,right", "change(1)", "l →", "raise the limit, or take the next choice", "In What-if"),
+    Key("whatif.less", "h,left", "change(-1)", "h ←", "lower the limit; below 1 it is off", "In What-if"),
+    Key("whatif.more.ten", "L,shift+right", "change(10)", "L shift+→", "ten more", "In What-if"),
+    Key("whatif.less.ten", "H,shift+left", "change(-10)", "H shift+←", "ten less", "In What-if"),
+    Key("whatif.reset", "0", "reset", "0", "as in the baseline again", "In What-if"),
+    Key("whatif.presets", "p", "presets", "p", "take a preset, or the baseline", "In What-if"),
+    Key("whatif.beside", "v", "beside", "v", "compare: a further column beside this one", "In What-if"),
+    Key("whatif.without", "V", "without", "V", "drop this column", "In What-if"),
+    Key("whatif.column.next", "greater_than_sign", "column(1)", ">", "the next column", "In What-if"),
+    Key("whatif.column.previous", "less_than_sign", "column(-1)", "<", "the column before", "In What-if"),
+    Key("whatif.apply", "a", "apply", "a", "put these limits in force in a live run", "In What-if"),
+    Key("whatif.differing.next", "full_stop", "differing(1)", ".", "next batch that differs", "In What-if"),
+    Key("whatif.differing.previous", "comma", "differing(-1)", ",", "the batch before that differs", "In What-if"),
+)
+"""Keys of the pane What-if; they go before those of all panes. enter types a value."""
+BREAKPOINTS: tuple[Key, ...] = (
+    Key("breakpoints.new", "i", "new", "i", "a new breakpoint", "In Breakpoints"),
+    Key("breakpoints.toggle", "a", "arm", "a", "put it on or off", "In Breakpoints"),
+    Key("breakpoints.remove", "x,delete,backspace", "remove", "x del", "take it away", "In Breakpoints"),
+)
+"""Keys of the pane Breakpoints; they go before those of all panes. enter edits one."""
+OWN: Mapping[int, tuple[Key, ...]] = {5: WHATIF, 7: BREAKPOINTS}
+"""Keys of single panes, by the pane's number."""
 LIVE: tuple[Key, ...] = (
     Key("live.step", "n", "next", "n", "next batch; a paused run makes one", "Live", "Step", "nN"),
     Key("live.pause", "space", "pause", "space", "hold the next batch of each scope; resume", "Live", "Pause", "space"),
@@ -114,26 +169,40 @@ WINDOW: tuple[Key, ...] = (
     Key("window.close", "escape,q", "leave", "esc q", "close a window", "In a window"),
     Key("ask.close", "escape", "leave", "esc", "leave a line where one types", "In a window"),
     Key("control.close", "escape,q", "dismiss(None)", "esc q", "leave the control menu", "In a window"),
+    Key("confirm.close", "escape,q", "dismiss(False)", "esc q", "answer no", "In a window"),
+    Key("choose.close", "escape,q", "dismiss(None)", "esc q", "leave a list without a choice", "In a window"),
+    Key("export.next", "l,right,tab", "kind(1)", "l → tab", "the next format", "In Export"),
+    Key("export.previous", "h,left,shift+tab", "kind(-1)", "h ←", "the format before", "In Export"),
+    Key("export.save", "s", "save", "s", "write it to a file", "In Export"),
+    Key("export.copy", "y", "copy", "y", "copy it", "In Export"),
+    Key("export.close", "escape,q", "leave", "esc q", "close", "In Export"),
     Key("picker.type", "slash,colon", "type", "/ :", "type the path of a recording", "In a window"),
     Key("picker.close", "escape,q", "leave", "esc q", "leave the list of recordings", "In a window"),
 )
 PRESETS: dict[str, dict[str, str]] = {
-    "vscode": {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "play": "space,f5"}
-}
+    "vscode": {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "breakpoint.next": "c,f5",
+               "breakpoint.here": "b,f9"}
+}  # fmt: skip
 """Keymaps by name. Keys of VS Code's debugger come beside our own."""
 _TOGETHER = (
     ("", (*GLOBAL, *LIST)),
+    ("whatif.", (*WHATIF, *LIST)),
+    ("breakpoints.", (*BREAKPOINTS, *LIST)),
     ("live.", (*LIVE, *BESIDE, *LIST)),
     ("window.", (*WINDOW, *LIST)),
     ("picker.", (*WINDOW, *LIST)),
     ("ask.", WINDOW),
     ("control.", WINDOW),
+    ("confirm.", WINDOW),
+    ("choose.", (*WINDOW, *LIST)),
+    ("export.", (*WINDOW, *LIST)),
 )
 """Keys that work at the same time: those of the panes, and those of each kind of window, by what its ids begin with."""
 _MODIFIERS = ("ctrl+", "shift+", "alt+", "super+")
 _SHOWN = {
     "right_square_bracket": "]", "left_square_bracket": "[", "colon": ":", "slash": "/", "full_stop": ".", "comma": ",",
     "apostrophe": "'", "plus": "+", "minus": "-", "equals_sign": "=", "question_mark": "?", "escape": "esc",
+    "greater_than_sign": ">", "less_than_sign": "<",
     "right": "→", "left": "←", "up": "↑", "down": "↓", "pagedown": "pgdn", "pageup": "pgup",
 }  # fmt: skip
 
@@ -182,7 +251,7 @@ def keymap(wanted: object, where: str) -> Keymap:
         changed.update(PRESETS[preset])
     elif preset is not None:
         problems.append(f"there is no preset {preset!r}: there is {', '.join(PRESETS)}")
-    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *BESIDE, *WINDOW)}
+    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *BESIDE, *WHATIF, *BREAKPOINTS, *WINDOW)}
     for identity, value in _flat(table):
         if identity not in known:
             near = difflib.get_close_matches(identity, known, n=1)

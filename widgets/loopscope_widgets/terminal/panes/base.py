@@ -129,7 +129,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     Args:
         content: gives all lines for a width; the height is what is visible of them.
         number: the key that focuses it.
-        name: what the border and the tabs call it.
+        name: what the border calls it.
     """
 
     BINDINGS = bindings(LIST)
@@ -138,6 +138,8 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=name.lower(), name=name)
         self.content = content
         self.number = number
+        self.short = name
+        """What the tabs call it."""
         self.heading = f"{number} {name}"
         """What the border says; may hold text from outside."""
         self.beside: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ class DecisionsPane(LinePane):
     def __init__(self, session: Session) -> None:
         super().__init__(lambda _width, _height: [], number=6, name="Decisions")
         self.session = session
+        self.short = "Log"
         self.entries = decisions.Log(session)
         self._row = -1
         """The row that the keys have chosen: that of the cursor, or of the newest decision before it."""

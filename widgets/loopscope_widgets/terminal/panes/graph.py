@@ -31,7 +31,6 @@ class GraphPane(LinePane):
 
     def __init__(self, session: Session) -> None:
         super().__init__(self._body, number=4, name="Graph")
-        self.beside = (" │ 2 Detect",)
         self.session = session
         self._made: set[ScopeKey] = set()
         """Scopes whose graph is made."""

@@ -19,7 +19,6 @@ class DetectPane(LinePane):
 
     def __init__(self, session: Session) -> None:
         super().__init__(self._body, number=2, name="Detect")
-        self.beside = (" │ 4 Graph",)
         self.session = session
 
     def _body(self, width: int, height: int) -> list[Line]:

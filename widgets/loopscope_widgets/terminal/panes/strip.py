@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual.events import Click, MouseDown, MouseMove, Resize
 from textual.message import Message
@@ -89,13 +89,20 @@ class Tabs(LineView):
         self.current = 1
 
     def _tabs(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line, cut by the widget
+        """All names; where they have no room together, the numbers of all others."""
+        line = self._named(lambda pane: pane.short)
+        if line_width(line) > width:
+            line = self._named(lambda pane: pane.short if pane.number == self.current else "")
+        return [line]
+
+    def _named(self, name: Callable[[LinePane], str]) -> Line:
         spans: list[Span] = []
         for pane in self.panes:
-            name = f"{pane.number} {pane.name}"
+            text = f"{pane.number} {name(pane)}".rstrip()
             here = pane.number == self.current
-            spans.append(Span(f"[{name}]" if here else f" {name} ", "title" if here else "dim", link=pane.number))
+            spans.append(Span(f"[{text}]" if here else f" {text} ", "title" if here else "dim", link=pane.number))
             spans.append(Span(" "))
-        return [tuple(spans)]
+        return tuple(spans[:-1])
 
     def on_click(self, event: Click) -> None:
         """Show the pane."""

@@ -7,11 +7,10 @@ from typing import ClassVar
 from weakref import WeakSet
 
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.events import DescendantFocus
 from textual.events import Key as KeyEvent
 from textual.message import Message
-from textual.screen import Screen
 from textual.timer import Timer
 
 from loopscope.engine.explain import Explanation
@@ -21,21 +20,26 @@ from loopscope.views import bounds, decisions, moves, why, within
 from loopscope.views.goto import Target
 from loopscope.views.model import Line
 from loopscope.views.words import plural
-from loopscope_widgets.terminal.keymap import GLOBAL, LIST, WINDOW, Key, Keymap, bindings
+from loopscope_widgets.terminal.keymap import BREAKPOINTS, GLOBAL, LIST, WHATIF, WINDOW, Key, Keymap, bindings
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, tell
+from loopscope_widgets.terminal.panes.breakpoints import BreakpointsPane
 from loopscope_widgets.terminal.panes.decisions import DecisionsPane
 from loopscope_widgets.terminal.panes.graph import GraphPane
 from loopscope_widgets.terminal.panes.inspect import DetectPane, InspectPane
 from loopscope_widgets.terminal.panes.scopes import ScopesPane
 from loopscope_widgets.terminal.panes.strip import KeyLine, Tabs, TimelineStrip, TopBar
+from loopscope_widgets.terminal.panes.whatif import WhatIfPane
+from loopscope_widgets.terminal.screens.halting import Halting
 from loopscope_widgets.terminal.screens.help import lines as help_lines
 from loopscope_widgets.terminal.screens.reader import Changed, Reader
+from loopscope_widgets.terminal.screens.trying import Trying
 
 __all__ = ["DebugScreen"]
 
 _FIRST = 2
-_MIDDLE = (2, 4)
-"""Panes that share a column."""
+_LEFT = (1, 7)
+_MIDDLE = (2, 4, 5)
+"""Panes that share a column: those of the left one stand below each other, those of the middle one in one place."""
 _SPEEDS = (1, 2, 4, 8, 16)
 """Batches a second that are played."""
 _REST = 0.15
@@ -51,7 +55,7 @@ def _layout(breakpoints: list[tuple[int, str]], cells: int) -> str:
     return [name for least, name in breakpoints if cells >= least][-1]
 
 
-class DebugScreen(Screen[None]):
+class DebugScreen(Halting, Trying):
     """One session with its panes."""
 
     AUTO_FOCUS = ""
@@ -78,10 +82,16 @@ class DebugScreen(Screen[None]):
         self.strip = TimelineStrip(session, self.journal)
         self.inspect = InspectPane(session)
         self.decisions = DecisionsPane(session)
-        beside = (ScopesPane(session), DetectPane(session), GraphPane(session), self.inspect)
-        self._beside: tuple[LinePane, ...] = beside
-        """The panes of the columns; Detect and Graph share the middle one."""
-        self.panes: tuple[LinePane, ...] = (*sorted(beside, key=lambda pane: pane.number), self.decisions)
+        self.whatif = WhatIfPane(session, self.journal)
+        self.breaks = BreakpointsPane(session)
+        self._at_left: tuple[LinePane, ...] = (ScopesPane(session), self.breaks)
+        self._beside: tuple[LinePane, ...] = (DetectPane(session), GraphPane(session), self.whatif, self.inspect)
+        """The panes of the other columns; all but Inspect share the middle one."""
+        panes = (*self._at_left, *self._beside, self.decisions)
+        self.panes: tuple[LinePane, ...] = tuple(sorted(panes, key=lambda pane: pane.number))
+        middle = [pane for pane in self.panes if pane.number in _MIDDLE]
+        for pane in middle:
+            pane.beside = tuple(f" │ {other.number} {other.name}" for other in middle if other is not pane)
         self.tabs = Tabs(self.panes)
         self._mark_shown(_FIRST)
         self.still = self.top.mode
@@ -107,7 +117,10 @@ class DebugScreen(Screen[None]):
         yield self.top
         yield self.strip
         yield self.tabs
+        self.whatif.keymap = self.keymap
         with Horizontal(id="panes"):
+            with Vertical(id="left"):
+                yield from self._at_left
             yield from self._beside
         yield self.decisions
         yield KeyLine(self.keys)
@@ -115,6 +128,7 @@ class DebugScreen(Screen[None]):
     def on_mount(self) -> None:
         """Detect has the focus: it answers how far the run is from being stopped."""
         self.set_focus(self.pane(_FIRST))
+        self.load_breakpoints()
         self._look_for_nearest()
         self.call_after_refresh(self._say_where)
 
@@ -221,13 +235,15 @@ class DebugScreen(Screen[None]):
             tell(self, f"{what}; m marks one", problem=True)
 
     def action_undo(self) -> None:
-        """Take back the last change of scope, filter or marks."""
+        """Take back the last change of limits, breakpoints, scope, filter or marks."""
         what = self.journal.undo()
         if what is None:
             tell(self, "nothing to undo", problem=True)
             return
         self._filter(self.journal.filter)
+        self.whatif.problem = ""
         self.moved()
+        self.breakpoints_changed()
         tell(self, f"undone: {what}")
 
     def action_play(self) -> None:
@@ -361,7 +377,7 @@ class DebugScreen(Screen[None]):
     def action_help(self) -> None:
         """All keys and glyphs, those of the focused pane first."""
         pane = self.pane(self.tabs.current).name or ""
-        keys = (*self.keys, *self.keymap.of((*LIST, *WINDOW)))
+        keys = (*self.keys, *self.keymap.of((*LIST, *WHATIF, *BREAKPOINTS, *WINDOW)))
         self.app.push_screen(Reader("Keys", partial(help_lines, pane=pane, keys=keys)))
 
     def on_key(self, event: KeyEvent) -> None:
@@ -386,6 +402,7 @@ class DebugScreen(Screen[None]):
             if number in _MIDDLE and pane.number in _MIDDLE:
                 pane.set_class(pane.number != number, "-behind")
         self.set_class(number == self.decisions.number, "-log")
+        self.set_class(number in _LEFT, "-left")
 
     def action_pane(self, number: int) -> None:
         """Focus a pane."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Span, crop, fit, line_width
-from loopscope_widgets.terminal.keymap import BESIDE, GLOBAL, LIST, LIVE, WINDOW, Key
+from loopscope_widgets.terminal.keymap import BESIDE, BREAKPOINTS, GLOBAL, LIST, LIVE, WHATIF, WINDOW, Key
 
 __all__ = ["lines"]
 
@@ -24,7 +24,9 @@ _OTHERS = (
     ("┊", "where the warning is"),
     ("╋", "the same, passed"),
     ("┃", "where the stop is"),
-    ("▶", "the scope that is shown"),
+    ("▶", "the scope, the setting that is chosen"),
+    ("● ○", "a breakpoint, on and off"),
+    ("≠ ┆", "verdicts differ; nobody can know any more"),
 )
 
 
@@ -50,6 +52,26 @@ _IN_PANE: dict[str, tuple[tuple[str, str], ...]] = {
         ("copy", "the batch and its reasons as text"),
     ),
     "Graph": (("list.down", "down"), ("list.up", "up"), ("pane.detect", "Detect in this place")),
+    "What-if": (
+        ("list.down", "the next setting"),
+        ("whatif.more", "raise it, or the next choice"),
+        ("whatif.less", "lower it; below 1 a limit is off"),
+        ("list.enter", "type a value; esc takes it back"),
+        ("whatif.reset", "as in the baseline"),
+        ("whatif.presets", "presets, and the baseline"),
+        ("whatif.beside", "a further column, to compare"),
+        ("whatif.differing.next", "the next batch that differs"),
+        ("whatif.apply", "in force in the running process"),
+        ("export", "in a file"),
+    ),
+    "Breakpoints": (
+        ("breakpoints.new", "a new one: a condition is asked for"),
+        ("list.enter", "edit it"),
+        ("breakpoints.toggle", "on or off"),
+        ("breakpoints.remove", "take it away"),
+        ("breakpoint.next", "run to the next one"),
+        ("breakpoint.previous", "run back to the one before"),
+    ),
     "Decisions": (
         ("find", "show only what has these words"),
         ("match.next", "to the next of these"),
@@ -69,7 +91,7 @@ def lines(
     width: int,
     height: int,  # noqa: ARG001 - the pane scrolls
     pane: str = "",
-    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *LIVE, *BESIDE, *WINDOW),
+    keys: tuple[Key, ...] = (*GLOBAL, *LIST, *LIVE, *BESIDE, *WHATIF, *BREAKPOINTS, *WINDOW),
 ) -> list[Line]:
     """The whole help, the keys of a pane first.
 

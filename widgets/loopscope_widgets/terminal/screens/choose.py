@@ -1,0 +1,99 @@
+"""A list in a window, of which one is chosen: the presets of the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.events import Click
+from textual.message import Message
+from textual.screen import ModalScreen
+
+from loopscope.views.model import Line, Span, crop, fit, marked
+from loopscope_widgets.terminal.keymap import WINDOW, bindings
+from loopscope_widgets.terminal.panes.base import LinePane
+
+__all__ = ["Choose", "Entries"]
+
+_NAME = 22
+
+
+class Entries(LinePane):
+    """The rows."""
+
+    class Chosen(Message):
+        """This row."""
+
+        def __init__(self, row: int) -> None:
+            super().__init__()
+            self.row = row
+
+    def __init__(self, heading: str, entries: Sequence[tuple[str, str]]) -> None:
+        super().__init__(self._body, number=0, name="Choose")
+        self.heading = heading
+        self._entries = entries
+        self._row = 0
+
+    def _body(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - all lines
+        lines: list[Line] = []
+        for place, (name, said) in enumerate(self._entries):
+            line = crop((Span(fit(name, _NAME), "key"), Span(said, "dim")), width)
+            lines.append(marked(line, "cursor") if place == self._row else line)
+        return lines
+
+    def action_move(self, by: int) -> None:
+        """The next row."""
+        self._row = min(max(self._row + by, 0), len(self._entries) - 1)
+        self.show()
+        self.scroll_to_line(self._row)
+
+    def action_page(self, by: int) -> None:
+        """A page of rows."""
+        self.action_move(by * max(1, self.size.height - 1))
+
+    def action_edge(self, end: int) -> None:
+        """The first row (-1) or the last (1)."""
+        self.action_move(end * len(self._entries))
+
+    def action_choose(self) -> None:
+        """This one."""
+        self.post_message(self.Chosen(self._row))
+
+    def on_click(self, event: Click) -> None:
+        """The one that is clicked."""
+        place = self.line_of(event)
+        if place is not None:
+            self.post_message(self.Chosen(place[0]))
+
+
+class Choose(ModalScreen[int | None]):
+    """Gives back the place of what was chosen.
+
+    Args:
+        heading: what the border says.
+        entries: names and what is said of them, safe to draw.
+    """
+
+    BINDINGS = bindings(tuple(key for key in WINDOW if key.id == "choose.close"))
+    DEFAULT_CSS = """
+    Choose { align: center middle; }
+    Choose LinePane { width: 90; max-width: 100%; height: auto; max-height: 90%; background: $panel; padding: 1 2; }
+    Choose.-narrow LinePane, Choose.-tiny LinePane, Choose.-low LinePane { display: block; border: round $foreground; }
+    """
+
+    def __init__(self, heading: str, entries: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self.pane = Entries(heading, entries)
+
+    def compose(self) -> ComposeResult:
+        """The one list."""
+        yield self.pane
+
+    def on_mount(self) -> None:
+        """The keys go there at once."""
+        self.set_focus(self.pane)
+
+    def on_entries_chosen(self, event: Entries.Chosen) -> None:
+        """Leave with it."""
+        event.stop()
+        self.dismiss(event.row)
