@@ -402,7 +402,6 @@ class Session:
         numbers = counted_with(timeline, number)
         # A detector of its own: this may run in a worker while the screen moves the other one.
         scope = timeline.detector_at(number).scope(key)
-        header = self.header
         return Context(
             steps=Steps(timeline, numbers),
             index=bisect_left(numbers, number),
@@ -410,7 +409,8 @@ class Session:
             warnings=timeline.warnings(scope, number),
             origin=self.where,
             name=self.letters(key),
-            enforced=header is not None and header.enforced,
+            enforced=timeline.lived.enforced,
+            removed=timeline.removed(number),
         )
 
     def topology(self, key: ScopeKey | None = None) -> Topology:

@@ -21,6 +21,7 @@ from loopscope.engine.events import (
     Batch,
     Call,
     Control,
+    DecisionMade,
     Event,
     Header,
     PolicySet,
@@ -39,6 +40,7 @@ from loopscope.engine.scope import ScopeState, WarningRecord
 from loopscope.engine.snapshot import Snapshot
 from loopscope.engine.trail import Outcome, outcome_of
 from loopscope.session.columns import BatchColumns, Interned, ResultColumns
+from loopscope.session.lived import Lived
 
 __all__ = ["SNAPSHOT_EVERY", "Located", "Origin", "ScopeRecord", "Timeline"]
 
@@ -83,18 +85,8 @@ class ScopeRecord:
     """What a session knows of one scope over the whole recording."""
 
     __slots__ = (
-        "agent",
-        "batches",
-        "callless",
-        "end",
-        "graph",
-        "key",
-        "letters",
-        "open",
-        "parent",
-        "resume_of",
-        "worst",
-    )
+        "agent", "batches", "callless", "end", "graph", "key", "letters", "open", "parent", "resume_of", "worst",
+    )  # fmt: skip
 
     def __init__(self, key: ScopeKey) -> None:
         self.key = key
@@ -152,6 +144,7 @@ class Timeline:
         """What else the engine must see, by the number of batches before it: events, rows of results, and states."""
         self.detector = origin.detector()
         self.header: Header | None = None
+        self.lived = Lived()
         self.segments = 0
         self.events = 0
         self._letters: dict[str | None, dict[int, int]] = {}
@@ -191,6 +184,9 @@ class Timeline:
             self._add_mark(event)
         elif isinstance(event, (RunStart, RunEnd)):
             self._add_run(event)
+        elif isinstance(event, DecisionMade):
+            record = self.scopes.get(event.scope)
+            self.lived.take(event, record.batches if record is not None else (), self.batches)
 
     def restore(self, state: Snapshot) -> None:
         """Go on from a state of the engine, which replaces the state here; the batches so far stay.
@@ -231,6 +227,10 @@ class Timeline:
             )
             for record in records
         )
+
+    def removed(self, number: int) -> bool:
+        """Whether the calls of a batch were taken away from the live run: it was stopped, and no tool ran."""
+        return number not in self.results_of and self.lived.removed(number, self.decisions[number - 1])
 
     def _policy_number(self, policy: Policy) -> int:
         """Position in `policies`; there are as many as the run had, so the newest is compared first."""
@@ -314,6 +314,7 @@ class Timeline:
         if isinstance(event, Header):
             self.segments += 1
             self.header = self.header or event
+            self.lived.begin(event)
             for record in self.scopes.values():
                 record.open = OpenCalls()
         self._hand_over(event)

@@ -12,7 +12,7 @@ from loopscope.engine.policy import Policy
 from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 
-__all__ = ["Keyed", "batch_label", "bounded", "call_label", "keyed", "tool_names"]
+__all__ = ["Keyed", "batch_label", "bounded", "call_label", "keyed", "tool_names", "unenforced"]
 
 _HEAVY = 1_000_000
 """Bytes of a line above which it is not read for a label: the tools' names must do."""
@@ -78,6 +78,11 @@ def call_label(call: Call, policy: Policy) -> str:
         return f"{name}({inert(found.key, _LONGEST)})"
     args = normalise(call.args).args
     return f"{name}({', '.join(_short(args[field]) for field in found.used)})"
+
+
+def unenforced(session: Session) -> str:
+    """Why a stop stopped nothing."""
+    return "other limits then" if session.timeline.lived.enforced else "only watched"
 
 
 def tool_names(names: tuple[str, ...]) -> str:

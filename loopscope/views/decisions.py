@@ -15,6 +15,7 @@ from loopscope.recording.inert import inert
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
 from loopscope.views.bounds import UNITS
+from loopscope.views.calls import unenforced
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, crop, fit, marked
 from loopscope.views.topbar import elapsed, lane_name, scope_name
@@ -157,10 +158,8 @@ def _counted(decision: Decision) -> str:
 
 def _effect(session: Session, row: Row) -> str:
     """What came of it: the warning's way to the model, or the calls that were or were not made."""
-    header = session.header
-    enforced = header is not None and header.enforced
     if row.state == "stop":
-        return "calls removed" if enforced else "only watched: tools ran"
+        return "calls removed" if session.timeline.removed(row.n) else f"{unenforced(session)}: tools ran"
     return _delivery(session, row)
 
 

@@ -157,7 +157,8 @@ def _key(call: Call, policy: Policy, width: int) -> Iterator[Line]:
 def _result(session: Session, result: Result | None, position: int, width: int) -> Iterator[Line]:
     """Size and status of a result, whether it is an old one, and the beginning of its text."""
     if result is None:
-        yield _field("result", (Span("none recorded", "dim"),), width)
+        removed = session.timeline.removed(session.cursor)
+        yield _field("result", (Span("not run: the batch was stopped" if removed else "none recorded", "dim"),), width)
         return
     whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
     same = session.same_result(session.cursor, position)

@@ -13,7 +13,7 @@ from loopscope.engine.events import Warned
 from loopscope.engine.explain import headline
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
-from loopscope.views.calls import call_label, tool_names
+from loopscope.views.calls import call_label, tool_names, unenforced
 from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, marked
 from loopscope.views.words import newest_calls, safe_name, size
@@ -85,10 +85,9 @@ def _decided(session: Session, row: Row) -> Iterator[Step]:
     """The verdict, and what comes of it at once."""
     text = safe_name(headline(row.decision, session.letters(row.scope)))
     yield Step("verdict", f"{GLYPH[row.state]} {text}", STYLE[row.state])
-    header = session.header
-    enforced = header is not None and header.enforced
     if row.state == "stop":
-        yield Step("effect", "the calls are removed, no tool runs" if enforced else "only watched: the tools run")
+        ran = f"{unenforced(session)}: the tools run"
+        yield Step("effect", "the calls are removed, no tool runs" if session.timeline.removed(row.n) else ran)
     elif row.state == "warn":
         yield Step("effect", "a warning is queued for the model's next turn")
 

@@ -54,7 +54,7 @@ def test_a_warning_for_a_tool() -> None:
 def test_what_a_stop_does() -> None:
     """Where the policy ran live the calls are removed; where it was only watched the tools ran."""
     for enforced, text in ((True, "the calls are removed, no tool runs"), (False, "only watched: the tools run")):
-        session = looping(5, enforced=enforced).session()
+        session = looping(4, enforced=enforced).call("search", {"query": "rust tls", "top_k": 5}).session()
         assert text in [step.text for step in within.steps(session, 5)]
 
 
