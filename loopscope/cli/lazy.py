@@ -19,7 +19,7 @@ class ReaderGone(Exception):  # noqa: N818 - no error: `head` has seen enough
 class LazyGroup(click.Group):
     """Lists its verbs from a table; each verb lives in the module of its name, as `command`.
 
-    A module whose name would be a keyword ends in `_`.
+    A module whose name would be a keyword ends in `_`, and has `_` where its verb has `-`.
 
     Args:
         verbs: the help of each verb in one line, in the order of listing.
@@ -42,7 +42,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self._verbs:
             return None
-        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        module = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
         command: click.Command = import_module(f"{self._package}.{module}").command
         return command
 

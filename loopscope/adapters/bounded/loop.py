@@ -32,7 +32,7 @@ from loopscope.engine.policy import Policy
 from loopscope.engine.sections import COUNTERS, WitnessMode
 from loopscope.errors import PolicyError, Problem, UsageError
 
-__all__ = ["BoundedLoop"]
+__all__ = ["BoundedLoop", "loop_around"]
 
 S = TypeVar("S")
 _COUNTERS = ("model_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "cost_usd", "wall_clock_s")
@@ -217,6 +217,13 @@ class _Visit:
         if self._meter is not None and self._meter.spent:
             self._more[self._loop.fields.spent] = self._meter.spent
         return merged(update, self._more)
+
+
+def loop_around(around: object) -> tuple[BoundedLoop, str] | None:
+    """The loop that is around a wrapped node, and as what: `wrap` or `charge`."""
+    if isinstance(around, BoundedLoop._Counting):  # noqa: SLF001 - its own
+        return around.loop, "wrap"
+    return (around.loop, "charge") if isinstance(around, BoundedLoop._Charging) else None  # noqa: SLF001 - its own
 
 
 def _written(answer: Any, fields: Fields) -> dict[str, Any]:
