@@ -97,6 +97,8 @@ def test_a_result_is_shown_by_its_beginning() -> None:
     assert empty[3] == "   result  0 B"
     assert empty[4].startswith(" hash")
     assert "   result  none recorded" in pane(Story().call("a", {}).session())
+    stopped = looping(4, enforced=True).call("search", {"query": "rust tls", "top_k": 5}).session()
+    assert "   result  not run: the batch was stopped" in pane(stopped)
 
 
 def test_a_recorded_key_says_what_it_is() -> None:
