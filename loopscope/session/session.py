@@ -28,7 +28,7 @@ from loopscope.graph import Topology, Visit, observe
 from loopscope.session.halts import Halt, Halts
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
-from loopscope.session.steps import Steps, counted_with
+from loopscope.session.steps import Steps, Unwanted, counted_with
 from loopscope.session.timeline import Located, Origin, Timeline
 from loopscope.session.whatif import Difference, Trial, attempt, compare
 
@@ -201,9 +201,7 @@ class Session:
         Raises:
             IndexError: if there is no such batch.
         """
-        if not 1 <= number <= len(self):
-            msg = f"there is no batch {number}: the recording has {len(self)}"
-            raise IndexError(msg)
+        self._check(number)
         self.cursor = number
         key = self.timeline.scope_of(number)
         lane = self.lane
@@ -385,25 +383,56 @@ class Session:
             IndexError: if there is no such batch.
         """
         number = number or self.cursor
+        self._check(number)
+        if search:
+            found = self.search(number)
+            assert found is not None  # noqa: S101 - it is wanted to its end
+            return found
+        return self._explain(number, self._detector(number), search=False)
+
+    def search(self, number: int, wanted: Callable[[], bool] | None = None) -> Explanation | None:
+        """The whole explanation of a batch, callable from any thread.
+
+        Args:
+            number: of the batch.
+            wanted: asked now and then; where it says no, there is no explanation.
+
+        Raises:
+            IndexError: if there is no such batch.
+        """
+        self._check(number)
+        timeline = self.timeline
+        whole = timeline.whole(counted_with(timeline, number))
+        try:
+            # The screen moves the other detector meanwhile.
+            return self._explain(number, timeline.detector_at(number), search=whole, wanted=wanted)
+        except Unwanted:
+            return None
+
+    def _check(self, number: int) -> None:
         if not 1 <= number <= len(self):
             msg = f"there is no batch {number}: the recording has {len(self)}"
             raise IndexError(msg)
-        search = search and self.timeline.whole(counted_with(self.timeline, number))
-        known = self._explained.get((number, len(self), search))
+
+    def _explain(
+        self, number: int, detector: LoopDetector, *, search: bool, wanted: Callable[[], bool] | None = None
+    ) -> Explanation:
+        asked = (number, len(self), search)
+        known = self._explained.get(asked)
         if known is None:
             if len(self._explained) > 256:  # noqa: PLR2004 - as many as a person looks at
                 self._explained.clear()
-            known = self._explained[(number, len(self), search)] = explain(self._context(number), search=search)
+            known = self._explained[asked] = explain(self._context(number, detector, wanted), search=search)
         return known
 
-    def _context(self, number: int) -> Context:
+    def _context(self, number: int, detector: LoopDetector, wanted: Callable[[], bool] | None) -> Context:
         timeline = self.timeline
         key = timeline.scope_of(number)
         numbers = counted_with(timeline, number)
-        # A detector of its own: this may run in a worker while the screen moves the other one.
-        scope = timeline.detector_at(number).scope(key)
+        scope = detector.scope(key)
+        steps = Steps(timeline, numbers) if wanted is None else Steps(timeline, numbers, wanted=wanted)
         return Context(
-            steps=Steps(timeline, numbers),
+            steps=steps,
             index=bisect_left(numbers, number),
             decision=timeline.verdict(number),
             warnings=timeline.warnings(scope, number),

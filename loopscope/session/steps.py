@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from typing import overload
 
@@ -12,7 +12,18 @@ from loopscope.engine.nearest import Arrival, Step
 from loopscope.engine.snapshot import Snapshot
 from loopscope.session.timeline import Timeline
 
-__all__ = ["Steps", "counted_with"]
+__all__ = ["Steps", "Unwanted", "counted_with"]
+
+_LOOK = 256
+"""Batches between two times that a fold looks whether it is still wanted."""
+
+
+class Unwanted(Exception):  # noqa: N818 - no error: nobody waits for an answer any more
+    """The steps end here: what is made of them is not wanted any more."""
+
+
+def _always() -> bool:
+    return True
 
 
 def counted_with(timeline: Timeline, number: int) -> Sequence[int]:
@@ -24,13 +35,27 @@ def counted_with(timeline: Timeline, number: int) -> Sequence[int]:
 
 
 class Steps(Sequence[Step]):
-    """A sequence that holds numbers alone: a long scope is not copied to look at its end."""
+    """A sequence that holds numbers alone: a long scope is not copied to look at its end.
 
-    __slots__ = ("_end", "_numbers", "_timeline")
+    Args:
+        timeline: the run.
+        numbers: of the batches, in order.
+        end: number of the scope's first batch behind these; by default there is none.
+        wanted: asked now and then; where it says no, the next step raises `Unwanted`.
+    """
 
-    def __init__(self, timeline: Timeline, numbers: Sequence[int], end: int | None = None) -> None:
+    __slots__ = ("_end", "_numbers", "_timeline", "_wanted")
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        numbers: Sequence[int],
+        end: int | None = None,
+        wanted: Callable[[], bool] = _always,
+    ) -> None:
         self._timeline = timeline
         self._numbers = numbers
+        self._wanted = wanted
         self._end = len(timeline) + 1 if end is None else end
         """Number of the scope's first batch behind these, as if there were one at the end of the timeline."""
 
@@ -44,10 +69,13 @@ class Steps(Sequence[Step]):
     def __getitem__(self, index: int | slice) -> Step | Steps:
         if isinstance(index, slice):
             stop = index.indices(len(self))[1]
-            return Steps(self._timeline, self._numbers[index], self._numbers[stop] if stop < len(self) else self._end)
+            end = self._numbers[stop] if stop < len(self) else self._end
+            return Steps(self._timeline, self._numbers[index], end, self._wanted)
         return self._step(range(len(self._numbers))[index])
 
     def _step(self, index: int) -> Step:
+        if index % _LOOK == 0 and not self._wanted():
+            raise Unwanted
         number = self._numbers[index]
         timeline, row = self._timeline, number - 1
         rows = timeline.batches

@@ -391,9 +391,25 @@ def test_explanations_are_remembered_within_bounds() -> None:
     for n in range(1, 300):
         session.explain(n, search=False)
     assert len(session._explained) < 260
-    assert len(session._context(1).steps) == 299
     unknown = session.letters(ScopeKey("t", "r"))
     assert unknown("no hash of this run") == "no hash of this run"
+
+
+def test_a_search_that_nobody_wants_any_more() -> None:
+    """It ends within some hundred steps, leaves nothing behind, and can be asked for again."""
+    session = session_of([other(n) for n in range(1, 1_000)])
+    asked = 0
+
+    def wanted() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 2
+
+    assert session.search(900, wanted) is None
+    assert asked == 2
+    found = session.search(900, lambda: True)
+    assert found is not None
+    assert found == session.explain(900)
 
 
 def test_running_to_breakpoints(looping: Session) -> None:

@@ -66,9 +66,9 @@ class DebugScreen(Halting, Trying):
     VERTICAL_BREAKPOINTS = _HEIGHTS
 
     class Explained(Message):
-        """A worker has found the nearest settings of a batch."""
+        """A worker has found the nearest settings of a batch, or has stopped looking since the cursor went away."""
 
-        def __init__(self, explanation: Explanation) -> None:
+        def __init__(self, explanation: Explanation | None) -> None:
             super().__init__()
             self.explanation = explanation
 
@@ -158,20 +158,22 @@ class DebugScreen(Halting, Trying):
             self._rest = self.set_timer(_REST, self._search)
 
     def _search(self) -> None:
-        """One search at a time: a thread cannot be stopped, so the next one waits for it."""
+        """One search at a time: the next one waits until the thread sees that nobody wants this one any more."""
         if not self._searching:
             self._searching = True
             self.run_worker(partial(self._explain, self.session.cursor), thread=True, group="why")
 
     def _explain(self, number: int) -> None:
         """Runs in a worker's thread; only its message touches the screen."""
-        self.post_message(self.Explained(self.session.explain(number)))
+        session = self.session
+        found = session.search(number, lambda: self.is_running and session.cursor == number)
+        self.post_message(self.Explained(found))
 
     def on_debug_screen_explained(self, event: Explained) -> None:
         """The nearest settings are there: show them, if the cursor is still where they belong."""
         self._searching = False
-        if event.explanation.batch != self.session.cursor:
-            self._search()
+        if event.explanation is None or event.explanation.batch != self.session.cursor:
+            self._look_for_nearest()
             return
         self.inspect.keep(event.explanation)
         if self.app.screen is not self:
