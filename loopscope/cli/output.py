@@ -18,6 +18,8 @@ from loopscope.views.words import clock, plural
 __all__ = ["JsonLines", "Output", "Table", "can_draw", "report", "tell"]
 
 _PROBLEMS_SHOWN = 100
+_TIME = 12
+"""Cells of the time since the first event: enough for days."""
 
 _WORDS = {"pass": "", "warn": "WARN", "hard_stop": "STOP"}
 
@@ -99,6 +101,9 @@ class Table:
     """A row a batch, and a summary; plain text, with everything from the recording made inert."""
 
     def __init__(self, name: str) -> None:
+        from loopscope.views.model import fit
+
+        self._fit = fit
         self._start: float | None = None
         self._batches = 0
         self._first: dict[str, int] = {}
@@ -121,8 +126,8 @@ class Table:
             self._counts[decision.action] += 1
             self._first.setdefault(decision.action, decision.batch)
         click.echo(
-            f"{decision.batch:>6}  {self._time(event):>10}  {_scope(decision):20}  {_tools(event):24}  "
-            f"{decision.hash} x{decision.hash_count:<3} {_verdict(decision)}".rstrip()
+            f"{decision.batch:>6}  {self._time(event):>{_TIME}}  {self._fit(_scope(decision), 20)}  "
+            f"{self._fit(_tools(event), 24)}  {decision.hash} x{decision.hash_count:<3} {_verdict(decision)}".rstrip()
         )
 
     def _time(self, event: Event) -> str:
@@ -130,7 +135,11 @@ class Table:
         if at is None:
             return ""
         self._start = at if self._start is None else self._start
-        return clock(at - self._start)
+        time = clock(at - self._start)
+        for mark in (".", ":", ":"):
+            # Of days, neither the milliseconds nor, of very many, the seconds are of interest.
+            time = time.rpartition(mark)[0] if len(time) > _TIME else time
+        return time
 
     def close(self) -> None:
         """Print the summary."""
@@ -147,7 +156,7 @@ class Table:
 
 
 def _scope(decision: Decision) -> str:
-    return inert(f"{decision.thread_id}/{decision.run_id}", 20)
+    return inert(f"{decision.thread_id}/{decision.run_id}", 40)
 
 
 def _tools(event: Event) -> str:
@@ -158,11 +167,12 @@ def _tools(event: Event) -> str:
             names[-1][1] += 1  # type: ignore[operator]
         else:
             names.append([call.name or "", 1])
-    return inert(", ".join(f"{name} x{count}" if count != 1 else str(name) for name, count in names), 24)
+    return inert(", ".join(f"{name} x{count}" if count != 1 else str(name) for name, count in names), 48)
 
 
 def _verdict(decision: Decision) -> str:
     if decision.action == "pass":
         return "" if decision.hash_count == 1 else "repeat"
-    tool = f" {inert(decision.tool, 40)}" if decision.tool is not None else ""
-    return f"{_WORDS[decision.action]} {decision.layer}{tool} {decision.count}/{decision.threshold}"
+    subject = decision.counter or decision.tool
+    about = f" {inert(subject, 40)}" if subject else ""
+    return f"{_WORDS[decision.action]} {decision.layer}{about} {decision.count:g}/{decision.threshold:g}"

@@ -95,8 +95,8 @@ def command(
     """
     if module is None and not program:
         raise click.UsageError("Name a script, or a module after -m.", click.get_current_context())
-    if module is None and program[0] != _STDIN and not Path(program[0]).exists():
-        raise UsageError(f"{program[0]}: there is no such script to run")
+    if module is None and program[0] != _STDIN and not os.path.exists(program[0]):  # noqa: PTH110 - of any length
+        raise UsageError(f"{program[0]:.200}: there is no such script to run")
     if attach and (reason := _why_not_here()):
         raise UsageError(f"loopscope run: --attach cannot open the debugger here: {reason}")
     asked = {"control": control or attach, "policy": _policy(policy, sets), "record": record and _checked(record)}

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from msgspec import to_builtins
+from rich.cells import cell_len
 
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.policy import Policy
@@ -273,6 +274,28 @@ def test_people_get_a_table_and_a_summary(cli: Cli, record: Record) -> None:
     ]
     assert rows[2].endswith("x2   repeat")
     assert rows[-1] == "6 batches in 1 scope: 1 warning (first at 3), 2 stops (first at 5)"
+
+
+def test_the_columns_of_the_table_stay_in_line(cli: Cli, tmp_path: Path) -> None:
+    """However long a run takes, and however wide the characters of a name are."""
+    lines = ['{"kind":"header","format":"loopscope/1"}']
+    for seq, (days, name) in enumerate(
+        [(0, "sql"), (0.5, "検索" * 20), (1.25, "e\u0301"), (12, "x" * 90), (400.5, "")]
+    ):
+        calls = [{"id": f"c{seq}", "name": name, "args": {}}]
+        common = {"kind": "batch", "seq": seq, "ts": 1e9 + days * 86400, "thread_id": "t", "run_id": name}
+        lines.append(json.dumps(common | {"calls": calls}))
+    (tmp_path / "long.jsonl").write_text("\n".join(lines))
+    rows = cli("replay", "long.jsonl").out.splitlines()[1:-1]
+    assert [row[:6].strip() for row in rows] == list("12345")
+    assert [row[8:20].strip() for row in rows] == [
+        "00:00.000",
+        "12:00:00.000",
+        "1d 6:00:00",
+        "12d 0:00:00",
+        "400d 12:00",
+    ]
+    assert len({cell_len(row[: row.index(" x1")]) for row in rows}) == 1
 
 
 def test_a_recording_without_batches_is_an_empty_table(cli: Cli, record: Record) -> None:

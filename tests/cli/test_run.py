@@ -111,6 +111,7 @@ def test_a_site_that_fails_is_reported_as_ever(tmp_path: Path) -> None:
     [
         ([], "Name a script, or a module after -m."),
         (["nope.py"], "nope.py: there is no such script to run"),
+        (["n" * 5_000], f"{'n' * 200}: there is no such script to run"),
         (["--wait"], "Name a script"),
         (["--nothing", "x.py"], "No such option '--nothing'"),
         (["--record", "no/where/x.jsonl", "main.py"], "the folder"),
