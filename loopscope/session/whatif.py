@@ -6,7 +6,7 @@ stopped elsewhere; from the first such point on a difference is a conjecture, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -110,6 +110,10 @@ class Trial(NamedTuple):
     difference: Difference
     states: bytes
     """For each batch its place in `STATES`, under the override."""
+    stopped: Mapping[ScopeKey, int]
+    """The first batch of each scope that the override stops: what came after it would not have been."""
+    stopped_before: Mapping[ScopeKey, int]
+    """The same under the baseline."""
 
     def state(self, number: int) -> str:
         """How a batch is drawn under the override; nothing for one that came later."""
@@ -166,8 +170,7 @@ def _fold(
 def _revise(found: list[Decision], later: Iterable[Decision]) -> None:
     """What is decided when results are in may be worse than what was decided before."""
     for decision in later:
-        if decision.batch <= len(found):
-            found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
+        found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
 
 
 def compare(timeline: Timeline, policy: Policy, reader: Reader) -> Difference:
@@ -187,8 +190,7 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
         wanted: asked now and then; where it says no, there is no trial.
     """
     last = len(timeline)
-    identities = {(p.identity, tuple(sorted(p.identity_fields.items()))) for p in list(timeline.policies)}
-    same_identity = identities <= {(policy.identity, tuple(sorted(policy.identity_fields.items())))}
+    same_identity = {_identity_of(each) for each in list(timeline.policies)} <= {_identity_of(policy)}
     folded = _fold(timeline, policy, None if same_identity else reader, last, wanted)
     if folded is None:
         return None
@@ -211,7 +213,22 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
         nothing_after=_nothing_after(differing) if enforced else None,
         keys_kept=folded.keys_kept,
     )
-    return Trial(policy, last, difference, bytes([_STATE[d.action] or d.hash_count > 1 for d in override]))
+    states = bytes([_STATE[decision.action] or decision.hash_count > 1 for decision in override])
+    return Trial(policy, last, difference, states, _first_stops(override), _first_stops(baseline))
+
+
+def _identity_of(policy: Policy) -> tuple[object, ...]:
+    """What makes two calls the same under a policy."""
+    return policy.identity, tuple(sorted(policy.identity_fields.items())), policy.read_window
+
+
+def _first_stops(verdicts: Iterable[Decision]) -> dict[ScopeKey, int]:
+    """Where each scope is stopped first."""
+    stops: dict[ScopeKey, int] = {}
+    for decision in verdicts:
+        if decision.action == "hard_stop":
+            stops.setdefault(decision.scope, decision.batch)
+    return stops
 
 
 def side(verdicts: Sequence[Decision]) -> Side:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from loopscope.engine.breakpoints import parse
+from loopscope.session.draft import Draft
 from loopscope.session.journal import MOST, Journal
 from loopscope.session.session import Lane
-from tests.views.support import Story
+from tests.views.support import Story, looping
 
 
 def journal() -> Journal:
@@ -80,3 +82,16 @@ def test_it_does_not_grow_for_ever() -> None:
     for _ in range(MOST + 50):
         found.toggle(1)
     assert len(found._changes) == MOST + 1
+
+
+def test_limits_and_breakpoints_are_taken_back_too() -> None:
+    """In one history with everything else, newest first; the caller's list of breakpoints stays the same list."""
+    session = looping().session()
+    journal, points = Journal(session), session.breakpoints
+    journal.draft = Draft.of(session.policy).with_(("hard_limit",), 9)
+    journal.look()
+    points.append(parse("stop"))
+    journal.look()
+    journal.toggle(2)
+    assert [journal.undo() for _ in range(4)] == ["marks", "breakpoints", "thresholds", None]
+    assert (points, session.breakpoints is points, journal.draft) == ([], True, None)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Event, Header, PolicySet, Result, RunStart
 from loopscope.engine.policy import BOUNDED, PROGRESS, Policy
+from loopscope.samples import samples
 from loopscope.session.timeline import Origin
+from loopscope.settings import Choice
+from loopscope.targets import open_session
 from tests.engine.support import batch
 from tests.engine.test_detector import RUNS, events, policies
-from tests.session.support import session_of
+from tests.session.support import Line, session_of
 
 
 def same(seq: int, run: str = "r") -> Batch:
@@ -179,3 +183,62 @@ def test_the_same_presets_differ_in_nothing(policy: Policy, run: list[tuple[str,
             )
         )
     assert session_of(stream, Origin(policy)).whatif(policy).differing == ()
+
+
+@pytest.mark.parametrize("sample", [sample.name for sample in samples()])
+def test_every_sample_under_its_own_policy_differs_in_nothing(sample: str) -> None:
+    """Recorded live, by watchers and by the middleware."""
+    session = open_session(f"sample:{sample}", Choice.of())
+    assert len(session.timeline.policies) == 1
+    difference = session.whatif(session.timeline.policies[0])
+    assert (difference.differing, difference.certain_until, difference.nothing_after) == ((), None, None)
+    assert difference.baseline == difference.override
+    assert difference.notes() == []
+
+
+@given(policies(), policies(), RUNS)
+@settings(max_examples=40)
+def test_a_trial_has_the_state_of_every_batch(baseline: Policy, override: Policy, run: Any) -> None:
+    """As the timeline would draw it, were the override the run's own policy; and the first stop of each scope."""
+    stream: list[Event] = list(events(run))
+    session, own = session_of(stream, Origin(baseline)), session_of(stream, Origin(override))
+    trial = session.attempt(override)
+    assert trial is not None
+    assert [trial.state(n) for n in range(1, len(own) + 1)] == [own.row(n).state for n in range(1, len(own) + 1)]
+    assert trial.state(len(own) + 1) == ""
+    assert trial.difference == session.whatif(override)
+    stops: dict[Any, int] = {}
+    for number in range(1, len(own) + 1):
+        if own.timeline.verdict(number).action == "hard_stop":
+            stops.setdefault(own.timeline.scope_of(number), number)
+    assert trial.stopped == stops
+    assert trial.stopped_before.keys() == {
+        session.timeline.scope_of(n)
+        for n in range(1, len(session) + 1)
+        if session.timeline.verdict(n).action == "hard_stop"
+    }
+
+
+def test_a_trial_that_nobody_wants_is_given_up() -> None:
+    """In the midst of it."""
+    session = session_of([same(n) for n in range(1, 1201)])
+    asked: list[int] = []
+    assert session.attempt(Policy(hard_limit=9), lambda: asked.append(1) or len(asked) < 2) is None  # type: ignore[func-returns-value]
+    assert len(asked) == 2
+    assert session.attempt(Policy(hard_limit=9)) is not None
+
+
+def test_a_run_may_grow_while_it_is_tried() -> None:
+    """What comes meanwhile does not count, neither batches nor what follows them."""
+    session = session_of([same(n) for n in range(1, 1025)])
+    more = iter([same(n) for n in range(1025, 1030)])
+
+    def grow() -> bool:
+        session.append([Line(next(more), 0, 1)])
+        return True
+
+    trial = session.attempt(Policy(hard_limit=9), grow)
+    assert trial is not None
+    assert (trial.batches, len(trial.states), len(session)) == (1024, 1024, 1026)
+    assert trial.difference.after_first_stop is not None
+    assert trial.difference.after_first_stop.batches == 1024 - 9
