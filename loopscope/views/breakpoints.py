@@ -9,7 +9,7 @@ from loopscope.engine.breakpoints import KINDS, Breakpoint
 from loopscope.engine.breakpoints import parse as parse_breakpoint
 from loopscope.errors import UsageError
 from loopscope.session.session import Lane, Session
-from loopscope.views.flow import wrap
+from loopscope.views.flow import flow, wrap
 from loopscope.views.model import Line, Span, Style, crop, fit, line_width, marked
 from loopscope.views.topbar import lane_name
 from loopscope.views.words import plural, safe_name
@@ -18,7 +18,7 @@ __all__ = ["ON", "arrived", "body", "forms", "none_there", "read", "summary", "w
 
 ON, OFF = "●", "○"
 _HITS = 9
-_FORM = 32
+_FORM = 26
 
 
 def written(point: Breakpoint) -> str:
@@ -27,15 +27,20 @@ def written(point: Breakpoint) -> str:
 
 
 def body(
-    session: Session, width: int, row: int | None = None, hits: Mapping[Breakpoint, int] | None = None
+    session: Session,
+    width: int,
+    row: int | None = None,
+    hits: Mapping[Breakpoint, int] | None = None,
+    hints: Sequence[tuple[str, str]] = (),
 ) -> list[Line]:
-    """A row each.
+    """A row each, and below them the keys.
 
     Args:
         session: whose breakpoints.
         width: cells.
         row: the one that the keys have chosen.
         hits: how often each was hit, where somebody else counts: the process that a live run is in.
+        hints: keys and what they do.
     """
     if not session.breakpoints:
         said = "none; b sets one at the batch, B here and i asks for a condition"
@@ -44,7 +49,8 @@ def body(
     for place, point in enumerate(session.breakpoints):
         line = _row(session, place, point, width, None if hits is None else hits.get(point, 0))
         lines.append(marked(line, "cursor") if place == row else line)
-    return lines
+    keys: list[Line] = [(Span(key, "key"), Span(f" {said}", "dim")) for key, said in hints]
+    return [*lines, *([(), *flow(keys, width, gap=2)] if keys else [])]
 
 
 def _row(session: Session, place: int, point: Breakpoint, width: int, hits: int | None) -> Line:
@@ -81,10 +87,13 @@ def summary(session: Session) -> str:
 
 def forms(width: int) -> list[Line]:
     """How each kind is written, and what it stops at."""
-    return [
-        crop((Span(fit(f" {form}", min(_FORM, width)), "key"), Span(said, "dim")), width)
-        for form, said in (*KINDS.items(), ("once ...", "any of them, one time"))
-    ]
+    lines: list[Line] = []
+    room = max(1, width - _FORM)
+    for form, said in (*KINDS.items(), ("once ...", "any of them, one time")):
+        first, *rest = wrap(said, room)
+        lines.append((Span(fit(f" {form}", _FORM), "key"), Span(first, "dim")))
+        lines += [(Span(" " * _FORM + piece, "dim"),) for piece in rest]
+    return [crop(line, width) for line in lines]
 
 
 def read(text: str) -> tuple[Breakpoint | None, str]:

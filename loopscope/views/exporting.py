@@ -107,7 +107,7 @@ def body(export: Export, width: int) -> list[Line]:
         (Span("Verify", "title"),),
         *_indented(inert(command(export)), width, "key"),
         (),
-        *((Span(piece),) for line in inert_lines(text(kind, export.after).rstrip("\n")) for piece in wrap(line, width)),
+        *(line for written in inert_lines(text(kind, export.after).rstrip("\n")) for line in _whole(written, width)),
     ]
 
 
@@ -127,6 +127,13 @@ def _changed(export: Export, width: int) -> list[Line]:
         lines += _indented("DeerFlow's section cannot say this, it is left out:", width, "warn")
         lines += [line for entry in lost for line in _indented(f" {entry}", width, "dim")]
     return lines
+
+
+def _whole(line: str, width: int) -> list[Line]:
+    """One line of the text as it stands, what is too long for the window on further ones."""
+    words = line.lstrip(" ")
+    indent = line[: len(line) - len(words)]
+    return [(Span(indent + piece),) for piece in wrap(words, max(1, width - len(indent)))]
 
 
 def _indented(words: str, width: int, style: Style = "text") -> list[Line]:

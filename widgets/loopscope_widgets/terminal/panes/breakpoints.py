@@ -13,10 +13,17 @@ from loopscope.engine.breakpoints import Breakpoint
 from loopscope.session.session import Session
 from loopscope.views import breakpoints
 from loopscope.views.model import Line
-from loopscope_widgets.terminal.keymap import BREAKPOINTS, LIST, bindings
+from loopscope_widgets.terminal.keymap import BREAKPOINTS, LIST, Keymap, bindings
 from loopscope_widgets.terminal.panes.base import LinePane, safe_title, tell
 
 __all__ = ["BreakpointsPane"]
+
+_HINTS = (
+    ("breakpoints.new", "new"),
+    ("list.enter", "edit"),
+    ("breakpoints.toggle", "on/off"),
+    ("breakpoints.remove", "remove"),
+)
 
 
 class BreakpointsPane(LinePane):
@@ -41,14 +48,23 @@ class BreakpointsPane(LinePane):
         super().__init__(self._body, number=7, name="Breakpoints")
         self.session = session
         self.short = "Breaks"
+        self.keymap = Keymap()
+        """The keys as the user has them."""
         self.hits: Mapping[Breakpoint, int] | None = None
         """How often each was hit, where the process that a live run is in counts; None where it is counted here."""
         self._row = 0
         self._counting = False
 
-    def _body(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - all lines
-        self._row = max(0, min(self._row, len(self.session.breakpoints) - 1))
-        return breakpoints.body(self.session, width, self._row if self.has_focus else None, self.hits)
+    def _body(self, width: int, height: int) -> list[Line]:
+        count = len(self.session.breakpoints)
+        self._row = max(0, min(self._row, count - 1))
+        row = self._row if self.has_focus else None
+        lines = breakpoints.body(self.session, width, row, self.hits, self._hints() if self.has_focus else ())
+        return lines if len(lines) <= height else lines[:count]
+
+    def _hints(self) -> list[tuple[str, str]]:
+        shown = {key.id: key.shown.split()[0] for key in self.keymap.of((*BREAKPOINTS, *LIST))}
+        return [(shown[name], said) for name, said in _HINTS]
 
     def show(self) -> None:
         """Draw anew, and count what was not counted yet."""

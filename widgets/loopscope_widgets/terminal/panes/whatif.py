@@ -126,7 +126,7 @@ class WhatIfPane(LinePane):
         return whatif.body(self.session, sheet, width, height)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
-        shown = {key.id: key.shown.split()[-1] for key in self.keymap.of((*WHATIF, *LIST, *GLOBAL))}
+        shown = {key.id: key.shown.split()[0] for key in self.keymap.of((*WHATIF, *LIST, *GLOBAL))}
         return tuple((" ".join(shown[name] for name in names), said) for names, said in _HINTS)
 
     def _plain(self, policy: Policy) -> bool:

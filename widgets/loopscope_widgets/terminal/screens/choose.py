@@ -83,6 +83,7 @@ class Choose(ModalScreen[int | None]):
 
     def __init__(self, heading: str, entries: Sequence[tuple[str, str]]) -> None:
         super().__init__()
+        self._entries = entries
         self.pane = Entries(heading, entries)
 
     def compose(self) -> ComposeResult:
@@ -90,7 +91,8 @@ class Choose(ModalScreen[int | None]):
         yield self.pane
 
     def on_mount(self) -> None:
-        """The keys go there at once."""
+        """The keys go there at once; the list is as high as it is."""
+        self.pane.styles.height = len(self._entries) + 4
         self.set_focus(self.pane)
 
     def on_entries_chosen(self, event: Entries.Chosen) -> None:

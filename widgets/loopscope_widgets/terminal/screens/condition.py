@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from loopscope.engine.breakpoints import KINDS, Breakpoint
+from loopscope.engine.breakpoints import Breakpoint
 from loopscope.views import breakpoints
 from loopscope.views.model import Style
 from loopscope_widgets.terminal.panes.base import LineView
@@ -20,11 +20,6 @@ class Condition(Ask[Breakpoint]):
 
     Args:
         text: the one that is edited, as it is typed.
-    """
-
-    DEFAULT_CSS = f"""
-    Condition #ask {{ height: {len(KINDS) + 6}; width: 90; margin-top: 2; max-height: 100%; }}
-    Condition #forms {{ height: 1fr; margin-top: 1; }}
     """
 
     def __init__(self, text: str = "") -> None:

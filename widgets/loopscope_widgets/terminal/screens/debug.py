@@ -117,7 +117,7 @@ class DebugScreen(Halting, Trying):
         yield self.top
         yield self.strip
         yield self.tabs
-        self.whatif.keymap = self.keymap
+        self.whatif.keymap = self.breaks.keymap = self.keymap
         with Horizontal(id="panes"):
             with Vertical(id="left"):
                 yield from self._at_left
