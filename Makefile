@@ -2,17 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SERVER := .venv-server
 STAMP := $(VENV)/installed
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4
 PURE := loopscope/engine/*,loopscope/recording/*,loopscope/session/*,loopscope/views/*
 
-.PHONY: help demo test test-slow lint coverage bench clean install
+.PHONY: help demo test test-slow test-server lint coverage bench clean install
 
 help:
 	@echo "make demo       open the debugger on a stuck sample run"
 	@echo "make test       run the tests (minutes)"
 	@echo "make test-slow  run the tests that install, drive terminals or take long"
+	@echo "make test-server  follow a real LangGraph server, which is installed apart (200 MB)"
 	@echo "make lint       ruff, mypy, pyright, import contracts"
 	@echo "make coverage   branch coverage of engine, recording, session and views, which must be whole"
 	@echo "make bench      measure, each figure beside its yardstick"
@@ -37,6 +39,15 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
 
+# In an environment of its own: the server brings other versions along, under a licence of its own.
+$(SERVER)/installed:
+	$(PYTHON) -m venv --clear $(SERVER)
+	$(SERVER)/bin/python -m pip install --quiet 'langgraph-cli[inmem]' langchain
+	@touch $@
+
+test-server: $(STAMP) $(SERVER)/installed
+	LOOPSCOPE_LANGGRAPH=$(CURDIR)/$(SERVER)/bin/langgraph $(BIN)/python -m pytest tests/sources/langgraph_server
+
 lint: $(STAMP)
 	@failed=; for check in "ruff check ." "ruff format --check ." "mypy" "pyright --pythonpath $(BIN)/python" "lint-imports"; do \
 	  echo "$$check"; $(BIN)/$$check || failed="$$failed $${check%% *}"; \
@@ -50,5 +61,5 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks.run
 
 clean:
-	rm -rf $(VENV) build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SERVER) build dist .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -28,7 +28,9 @@ _AT_ONCE = 0.1
 @target_argument(required=False)
 @policy_options
 @channel_option
-@click.option("--control", is_flag=True, help="Of a live process: ask for leave to pause, step, stop and set limits.")
+@click.option(
+    "--control", is_flag=True, help="Of what is live: ask for leave to steer it (pause, step, stop, set limits)."
+)
 @click.option("--record", metavar="FILE", help="Of what is live: write what comes as a recording.")
 @click.option("--follow", is_flag=True, help="Of a checkpoint file: go on with what its program adds to it.")
 @json_option("No screen: print the events, one JSON object a line, until the end.")
@@ -49,7 +51,7 @@ def command(
     ascii_only: bool,
     no_color: bool,
 ) -> None:
-    """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, - for stdin, or a live process.
+    """Open the debugger on TARGET: a recording, a checkpoint file, sample:NAME, - for stdin, or what is live.
 
     Without TARGET you pick one: what runs, recordings opened lately, and the samples.
 
@@ -57,8 +59,10 @@ def command(
     on, or TERM is dumb, the same view is printed as text.
 
     A live process is named by its pid, its name or its socket, as `loopscope ps` lists them. Its agents go on
-    undisturbed, unless you ask for control and pause them; when you quit, they go on. With --follow, a LangGraph
-    checkpoint file is read on as its program writes it.
+    undisturbed, unless you ask for control and pause them; when you quit, they go on.
+
+    With --follow, a LangGraph checkpoint file is read on as its program writes it. The URL of a LangGraph server shows
+    the runs that go on there; http://HOST:PORT/threads/ID those of one thread. Limits are your own in both.
     """
     if target is None:
         if record is not None or as_json or follow:
@@ -85,6 +89,13 @@ def _watched(
         from loopscope.cli.watch import watch
 
         watch(process, wish)
+        return True
+    if target.startswith(("http://", "https://")):
+        if channel is not None:
+            raise UsageError("loopscope attach: --channel is for checkpoint files")
+        from loopscope.cli.watch import watch_server
+
+        watch_server(target, policy_choice(policy, sets), wish)
         return True
     if follow:
         from loopscope.cli.watch import watch_file

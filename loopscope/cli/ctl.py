@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -12,6 +12,7 @@ from loopscope.errors import CannotAttachError, UsageError
 if TYPE_CHECKING:
     from loopscope.engine.events import ScopeKey
     from loopscope.link.client import Client
+    from loopscope.recording.feed import Verb
     from loopscope.settings import Choice
 
 __all__ = ["command"]
@@ -49,13 +50,17 @@ def command(
     reset       forget what was counted
 
     A pause stays until `continue`, at most ten minutes unless the process says otherwise. The process must allow
-    control: loopscope.listen(control=True), LOOPSCOPE=control or `loopscope run --control`.
+    control: loopscope.listen(control=True), LOOPSCOPE=control or `loopscope run --control`. TARGET may also be the URL
+    of a LangGraph server, of which `stop` cancels runs; it can do nothing else.
     """  # noqa: D301 - click's mark for lines that stay lines
     if (action == "set") != bool(settings):
         missing = "needs KEY=VALUE, for example hard_limit=9" if action == "set" else "takes no KEY=VALUE"
         raise UsageError(f"loopscope ctl: {action} {missing}")
     if engine is not None and action != "set":
         raise UsageError(f"loopscope ctl: --engine is for set, not for {action}")
+    if target.startswith(("http://", "https://")):
+        click.echo(_on_server(target, action, _scope(thread, run_id)))
+        return
     from loopscope.link.client import connect
     from loopscope.settings import Choice
 
@@ -73,6 +78,20 @@ def command(
     finally:
         # Whatever is paused was meant to stay so when this command is over.
         client.close(resume=False)
+
+
+def _on_server(target: str, action: str, scope: ScopeKey | None) -> str:
+    """A LangGraph server cancels runs, and refuses the rest with its reason."""
+    from loopscope.sources.langgraph_server import follow
+
+    feed = follow(target, control=True, name="loopscope ctl")
+    try:
+        verb = cast("Verb", _VERBS[action])
+        if reason := feed.capabilities[verb]:
+            raise CannotAttachError(f"{feed.name}: {reason}")
+        return _said(action, scope, feed.request(verb, scope))
+    finally:
+        feed.close()
 
 
 def _scope(thread: str | None, run_id: str | None) -> ScopeKey | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from loopscope.session.live import LiveSession
     from loopscope.settings import Choice
 
-__all__ = ["Recorded", "Wish", "print_events", "watch", "watch_file"]
+__all__ = ["Recorded", "Wish", "print_events", "watch", "watch_file", "watch_server"]
 
 
 class Wish(NamedTuple):
@@ -156,6 +156,28 @@ def watch_file(path: str, choice: Choice, channel: str | None, wish: Wish) -> bo
         raise UsageError(f"{feed.name}: {feed.capabilities['pause']}")
     try:
         return _show(feed, live, wish, enforced=False)
+    finally:
+        feed.close()
+
+
+def watch_server(target: str, choice: Choice, wish: Wish) -> None:
+    """Follow the runs of a LangGraph server, until it is gone or the user leaves.
+
+    Raises:
+        CannotAttachError: where no server answers.
+        UsageError: where there is nothing to show it on, or the recording cannot be written.
+        PolicyError: if the policy breaks a rule.
+    """
+    from loopscope.cli.terminal import why_no_screen
+    from loopscope.errors import UsageError
+    from loopscope.session.live import LiveSession
+    from loopscope.sources.langgraph_server import follow
+
+    settings = choice.over(None)
+    feed = follow(target, settings.policy, control=wish.control, name="loopscope attach")
+    try:
+        if not _show(feed, LiveSession(feed.name, origins=settings.origins), wish, enforced=False):
+            raise UsageError(f"{feed.name}: {why_no_screen()}; --json prints what comes, --record FILE writes it")
     finally:
         feed.close()
 

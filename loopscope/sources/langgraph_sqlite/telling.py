@@ -6,22 +6,56 @@ Apart from finding the messages, which is the walk's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from loopscope.engine.events import Batch, Event, Result, RunEnd, RunStart
+from loopscope.engine.events import Batch, Event, Result, RunEnd, RunStart, ScopeKey
 from loopscope.recording.preview import PREVIEW, preview
 from loopscope.sources.langgraph_sqlite.endings import Ending
 from loopscope.sources.langgraph_sqlite.messages import Logged, Output, Said
-from loopscope.sources.langgraph_sqlite.segment import Segment
 from loopscope.sources.langgraph_sqlite.union import Found
 
-__all__ = ["Moment", "Teller"]
+__all__ = ["Moment", "Ran", "Teller"]
 
 
-class Moment(NamedTuple):
+class Ran(Protocol):
+    """One invocation of one graph."""
+
+    newest: Any
+    """The last message."""
+
+    @property
+    def key(self) -> ScopeKey:
+        """Its scope."""
+        ...
+
+    @property
+    def agent(self) -> str | None:
+        """Its name, where it has one."""
+        ...
+
+    @property
+    def ts(self) -> float | None:
+        """Of what was seen of it last, Unix seconds."""
+        ...
+
+    @property
+    def outer(self) -> Ran | None:
+        """The invocation of the enclosing graph."""
+        ...
+
+    @property
+    def top(self) -> Ran:
+        """The invocation that all this happened inside of."""
+        ...
+
+
+Where = TypeVar("Where", bound=Ran)
+
+
+class Moment(NamedTuple, Generic[Where]):
     """When and where something was first seen."""
 
-    segment: Segment
+    segment: Where
     ts: float | None
     node: str | None
     """The node of the graph that ran, where it was one alone."""
@@ -38,9 +72,9 @@ class Teller:
     def __init__(self, thread_id: str | None, seq: Iterator[int]) -> None:
         self._thread_id = thread_id
         self._seq = seq
-        self._callers: dict[str, Segment] = {}
+        self._callers: dict[str, Ran] = {}
 
-    def start(self, segment: Segment, ts: float | None, resumed: Segment | None) -> RunStart:
+    def start(self, segment: Ran, ts: float | None, resumed: Ran | None) -> RunStart:
         """An invocation begins, or goes on."""
         outer = segment.outer
         return RunStart(
@@ -54,7 +88,7 @@ class Teller:
             resume_of=resumed.key.run_id if resumed is not None else None,
         )
 
-    def end(self, segment: Segment, ending: Ending) -> RunEnd:
+    def end(self, segment: Ran, ending: Ending) -> RunEnd:
         """An invocation is over."""
         return RunEnd(
             seq=next(self._seq),
@@ -65,7 +99,7 @@ class Teller:
             reason=ending.reason,
         )
 
-    def messages(self, moment: Moment, found: Iterable[Found]) -> Iterator[Event]:
+    def messages(self, moment: Moment[Any], found: Iterable[Found]) -> Iterator[Event]:
         """What was said and what came back. Entries that a log got in one checkpoint are one batch."""
         logged: list[Logged] = []
         for message in found:
@@ -82,7 +116,7 @@ class Teller:
             if entry.output is not None:
                 yield self._result(moment, entry.output)
 
-    def _batch(self, moment: Moment, said: Said) -> Batch:
+    def _batch(self, moment: Moment[Any], said: Said) -> Batch:
         self._callers.update((call.id, moment.segment) for call in said.calls if call.id is not None)
         return Batch(
             seq=next(self._seq),
@@ -97,7 +131,7 @@ class Teller:
             model=said.model,
         )
 
-    def _result(self, moment: Moment, output: Output) -> Result:
+    def _result(self, moment: Moment[Any], output: Output) -> Result:
         kept = preview(output.text)
         return Result(
             seq=next(self._seq),
@@ -113,7 +147,7 @@ class Teller:
             error_type=output.error_type,
         )
 
-    def _caller(self, segment: Segment, call_id: str | None) -> Segment:
+    def _caller(self, segment: Ran, call_id: str | None) -> Ran:
         """Whose call a result answers: a subgraph may run its graph's calls, and the graph its subgraph's."""
         caller = self._callers.get(call_id, segment) if call_id is not None else segment
         return caller if caller.top is segment.top else segment

@@ -136,7 +136,7 @@ class Walk:
         yield self._tell.end(segment, _ending(segment, writes))
         segment.forget()
 
-    def _written(self, moment: Moment, writes: Iterable[Written]) -> Iterator[Event]:
+    def _written(self, moment: Moment[Segment], writes: Iterable[Written]) -> Iterator[Event]:
         """The messages among what was written on top of a checkpoint."""
         for channel, value in writes:
             if self._channel not in {None, channel}:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from loopscope.sources.langgraph_sqlite.messages import (
     Logged,
@@ -21,14 +21,27 @@ from loopscope.sources.langgraph_sqlite.messages import (
     read_message,
     signature,
 )
-from loopscope.sources.langgraph_sqlite.tree import Node
 from loopscope.sources.langgraph_sqlite.unpack import Opaque
 
-__all__ = ["Counts", "Found", "MessageUnion"]
+__all__ = ["Counts", "Found", "MessageUnion", "Place"]
 
 Counts: TypeAlias = Counter[bytes]
 """How often each message without an id stands in a state."""
 Found: TypeAlias = Said | Output | Logged
+
+
+class Place(Protocol):
+    """Where a state stands."""
+
+    @property
+    def id(self) -> str:
+        """Of the checkpoint."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Of the graph: empty for the outermost."""
+        ...
 
 
 class MessageUnion:
@@ -68,7 +81,7 @@ class MessageUnion:
         self._unnamed.update(counts)
         return counts
 
-    def new(self, lists: Iterable[list[Any]], node: Node, before: Counts, counts: Counts) -> Iterator[Found]:
+    def new(self, lists: Iterable[list[Any]], node: Place, before: Counts, counts: Counts) -> Iterator[Found]:
         """The messages that appear for the first time.
 
         Args:
@@ -106,7 +119,7 @@ class MessageUnion:
             counts |= Counter(signature(message) for message in unnamed if message is not None)
         return counts
 
-    def written(self, items: list[Any], node: Node, before: Counts) -> Iterator[Found]:
+    def written(self, items: list[Any], node: Place, before: Counts) -> Iterator[Found]:
         """The new ones among messages that a task wrote; LangGraph gives some of them ids when it takes them in."""
         for message in self.new([items], node, before, Counter()):
             if not isinstance(message, Logged) and message.id is None:
