@@ -6,6 +6,7 @@
     from loopscope import Session, open             # the debugger without a screen
     from loopscope import BoundedLoop               # bounds for a loop of any StateGraph, drawn by hand
     from loopscope import listen                    # makes this process one that `loopscope attach` finds
+    from loopscope import LoopWidget                # the debugger in a notebook
     from loopscope import tap                       # observes any LangGraph graph, its nodes untouched
 
 The names are loaded when they are first used, so that importing loopscope loads no framework and the middleware
@@ -23,20 +24,26 @@ if TYPE_CHECKING:
     from loopscope.adapters.bounded.loop import BoundedLoop
     from loopscope.adapters.langchain import LoopDetectionMiddleware
     from loopscope.adapters.tap.handler import tap
-    from loopscope.api import open  # noqa: A004 - reads as `loopscope.open(...)`
+    from loopscope.api import (
+        Session,
+        load_ipython_extension,
+        open,  # noqa: A004 - reads as `loopscope.open(...)`
+    )
     from loopscope.engine.detector import LoopDetector
     from loopscope.engine.policy import Policy
     from loopscope.link.endpoint import listen
-    from loopscope.session.session import Session
+    from loopscope_widgets.notebook.widget import LoopWidget
 
 __all__ = [
     "BoundedLoop",
     "LoopDetectionMiddleware",
     "LoopDetector",
+    "LoopWidget",
     "Policy",
     "Session",
     "__version__",
     "listen",
+    "load_ipython_extension",
     "open",
     "tap",
 ]
@@ -48,8 +55,10 @@ _HOMES = {
     "LoopDetectionMiddleware": "loopscope.adapters.langchain",
     "LoopDetector": "loopscope.engine.detector",
     "Policy": "loopscope.engine.policy",
-    "Session": "loopscope.session.session",
+    "LoopWidget": "loopscope_widgets.notebook.widget",
+    "Session": "loopscope.api",
     "listen": "loopscope.link.endpoint",
+    "load_ipython_extension": "loopscope.api",
     "open": "loopscope.api",
     "tap": "loopscope.adapters.tap.handler",
 }

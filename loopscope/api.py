@@ -1,18 +1,26 @@
-"""`loopscope.open`: a recording as a session, for programs and notebooks; the command line beside it does the same."""
+"""The top of the library: `loopscope.open`, how a session shows itself, and what IPython loads.
+
+The command line beside it does the same for a terminal.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from loopscope.engine.policy import Policy
+from loopscope.errors import UsageError
 from loopscope.session.session import Session
+from loopscope.session.surface import Surface
 from loopscope.settings import Choice, Settings
 from loopscope.targets import open_session
 
-__all__ = ["open"]
+__all__ = ["Session", "load_ipython_extension", "open"]
+
+Theme: TypeAlias = Literal["dark", "light"] | None
 
 
 def open(  # noqa: A001 - reads as `loopscope.open(...)`
@@ -45,3 +53,49 @@ def _choice(policy: Policy | str | os.PathLike[str] | Mapping[str, Any] | None) 
         return Choice.of(os.fspath(policy))
     value = policy if isinstance(policy, Policy) else Policy.parse(policy)
     return Choice(Settings(value, dict.fromkeys(value.to_dict(), "policy=")), fixed=True)
+
+
+class _Showing:
+    """Draws sessions for programs and notebooks; what draws is loaded when it is asked for."""
+
+    def bundle(self, session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Text and a static fragment always; the widget too where the extra `notebook` is installed."""
+        from loopscope.views.glance import glance  # noqa: PLC0415 - most programs show nothing
+        from loopscope.views.web.cell import cell  # noqa: PLC0415 - as above
+
+        still = {"text/plain": glance(session), "text/html": cell(session)}
+        if find_spec("anywidget") is None:
+            return still, {}
+        from loopscope_widgets.notebook.widget import LoopWidget  # noqa: PLC0415 - as above
+
+        shown: Any = LoopWidget(session)._repr_mimebundle_()
+        data, told = shown if isinstance(shown, tuple) else (shown or {}, {})
+        return {**data, **still}, told
+
+    def page(self, session: Session, theme: Theme) -> str:
+        """As `loopscope export --html`."""
+        from loopscope.views.web.page import page  # noqa: PLC0415 - as above
+
+        return page(session, theme=theme)
+
+    def timeline(self, session: Session, theme: Theme) -> str:
+        """As `loopscope export --svg`."""
+        from loopscope.views.web.picture import picture  # noqa: PLC0415 - as above
+
+        return picture(session, theme=theme)
+
+
+Surface.drawn_by = _Showing()
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext loopscope` calls.
+
+    Raises:
+        UsageError: where the extra `notebook` is not installed.
+    """
+    if find_spec("anywidget") is None:
+        raise UsageError("%load_ext loopscope: the notebook part is not installed; pip install 'loopscope[notebook]'")
+    from loopscope_widgets.notebook.magics import register  # noqa: PLC0415 - as above
+
+    register(shell)

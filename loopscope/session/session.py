@@ -29,6 +29,7 @@ from loopscope.session.halts import Halt, Halts
 from loopscope.session.letters import letter_name
 from loopscope.session.scopes import ScopeInfo, tree
 from loopscope.session.steps import Steps, Unwanted, counted_with
+from loopscope.session.surface import Surface
 from loopscope.session.timeline import Located, Origin, Timeline
 from loopscope.session.whatif import Difference, Trial, attempt, compare
 
@@ -99,7 +100,7 @@ class ScopeView(NamedTuple):
     """Its latest warnings, oldest first."""
 
 
-class Session:
+class Session(Surface):
     """The debugger without a screen.
 
     Args:

@@ -15,7 +15,7 @@ from loopscope.recording.inert import inert
 __all__ = ["Attribute", "Markup", "joined", "safe", "tag"]
 
 Attribute: TypeAlias = str | float | None
-_EMPTY = frozenset({"br", "circle", "meta", "path", "rect"})
+_EMPTY = frozenset({"br", "circle", "img", "meta", "path", "rect"})
 
 
 class Markup(str):
