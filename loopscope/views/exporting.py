@@ -98,8 +98,8 @@ def _set(path: Sequence[str], value: Value) -> str:
 def body(export: Export, width: int) -> list[Line]:
     """The window: which forms there are, what changes, how to verify it, and the whole text."""
     kind = export.kind
-    return [
-        _tabs(kind, width),
+    lines: list[Line] = [
+        _tabs(kind),
         (),
         (Span("Against the limits of this run", "title"),),
         *_changed(export, width),
@@ -109,14 +109,15 @@ def body(export: Export, width: int) -> list[Line]:
         (),
         *(line for written in inert_lines(text(kind, export.after).rstrip("\n")) for line in _whole(written, width)),
     ]
+    return [crop(line, width) for line in lines]
 
 
-def _tabs(kind: Kind, width: int) -> Line:
+def _tabs(kind: Kind) -> Line:
     tabs: list[Span] = []
     for each in KINDS:
         here = each == kind
         tabs += [Span(f"[{each.name}]" if here else f" {each.name} ", "title" if here else "dim"), Span(" ")]
-    return crop((*tabs, Span(f"  {kind.said}", "dim")), width)
+    return (*tabs, Span(f"  {kind.said}", "dim"))
 
 
 def _changed(export: Export, width: int) -> list[Line]:
