@@ -137,10 +137,10 @@ def streaks(session: Session, view: ScopeView, probe: Probe, warnings: Sequence[
         yield from _circles(session, view, probe, [record for record in warnings if record.layer == "cycle"])
     if "error_streak" in states:
         failing = probe.of_failures(session.row(view.n).names)
-        found = ("error_streak", "", states["error_streak"].streak, policy.error_streak)
+        found = ("error_streak", "", states["error_streak"].length, policy.error_streak)
         yield _counting(session, view, *found, failing, "failed batch", told)
     if "stagnation" in states:
-        found = ("stagnation", policy.stagnation.witness, states["stagnation"].stale, policy.stagnation.limits)
+        found = ("stagnation", policy.stagnation.witness, states["stagnation"].length, policy.stagnation.limits)
         standing = probe.of_standstill() if states["stagnation"].known else NOTHING
         yield _counting(session, view, *found, standing, "batch | without progress", told)
     if "repeat_in_batch" in states:
@@ -267,7 +267,7 @@ def progress(session: Session, view: ScopeView, probe: Probe) -> list[tuple[int,
     found = [(number, after <= before) for number, (before, after) in zip(reached, pairwise(stale), strict=False)]
     newest = next(reversed(probe.after.trail.batches.values())) if probe.after.trail is not None else None
     if newest is not None and newest.complete:
-        found.append((view.n, probe.after.states["stagnation"].stale <= stale[-1]))
+        found.append((view.n, probe.after.states["stagnation"].length <= stale[-1]))
     return found
 
 
@@ -285,7 +285,7 @@ def _stood_still(session: Session, key: ScopeKey, numbers: Sequence[int]) -> lis
             if number in wanted:
                 scope = detector.scope(key)
                 state = scope.states.get("stagnation") if scope is not None else None
-                known[number] = state.stale if state is not None else 0
+                known[number] = state.length if state is not None else 0
     return [known[number] for number in numbers]
 
 

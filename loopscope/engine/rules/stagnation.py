@@ -9,51 +9,44 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from msgspec import Struct, to_builtins
+from msgspec import field
 
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.rules.streak import Streak, StreakRule
 from loopscope.engine.sections import BUILT_IN_WITNESSES
 from loopscope.engine.trail import Brought
 
 __all__ = ["StagnationRule", "progressed"]
 
 
-class _State(Struct):
+class _State(Streak):
     value: Any = None
     """The last iteration's value; the best one so far for `improves`."""
     known: bool = False
-    stale: int = 0
-    marked: bool = False
-    carried: Finding | None = None
-    offered: list[Any] = []
+    offered: list[Any] = field(default_factory=list)
     """A value from the program whose iteration is not complete yet: none or one."""
     waiting: bool = False
     """An iteration is complete, and the program has not told its value yet."""
 
 
-class StagnationRule:
+class StagnationRule(StreakRule[_State]):
     """Counts iterations without progress."""
 
     layer = "stagnation"
-    __slots__ = ("_hard", "_mode", "_warn", "_witness", "woken_by")
+    __slots__ = ("_mode", "_witness", "woken_by")
 
     def __init__(self, policy: Policy) -> None:
+        super().__init__(policy.stagnation.limits, _State)
         self._witness = policy.stagnation.witness
         self._mode = policy.stagnation.mode
-        self._warn = policy.stagnation.warn
-        self._hard = policy.stagnation.hard_limit
         own = self._witness not in BUILT_IN_WITNESSES
         self.woken_by: Literal["repeats", "results"] | None = None if own else "results"
 
-    def new_state(self) -> _State:
-        return _State()
-
-    def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
-        carried, state.carried = state.carried, None
+    def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:
         state.waiting = False
         state.offered.clear()
-        return carried
+        return super().account(state, facts, stop)
 
     def account_results(self, state: _State, brought: Brought) -> Finding | None:
         if self._witness == "results":
@@ -61,7 +54,7 @@ class StagnationRule:
         if self._witness == "last_error":
             failures = [[o.tool, o.error] for o in brought.outcomes if o is not None and o.failed]
             if not failures:
-                state.stale, state.marked = 0, False
+                self._broken(state)
                 return None
             return self._next(state, failures, "changes")
         if state.offered:
@@ -85,27 +78,12 @@ class StagnationRule:
             state.value = value
         state.known = True
         if moved:
-            state.stale, state.marked = 0, False
+            self._broken(state)
             return None
-        state.stale += 1
-        if self._hard is not None and state.stale >= self._hard:
-            state.carried = Finding("hard_stop", self.layer, None, state.stale, self._hard)
-            return state.carried
-        if self._warn is not None and state.stale >= self._warn and not state.marked:
-            return Finding("warn", self.layer, None, state.stale, self._warn)
-        return None
-
-    def mark(self, state: _State, finding: Finding) -> None:  # noqa: ARG002 - a Rule
-        state.marked = True
-
-    def dump(self, state: _State) -> dict[str, Any]:
-        data: dict[str, Any] = to_builtins(state)
-        return data
+        return self._longer(state)
 
     def load(self, data: dict[str, Any]) -> _State:
-        carried = data["carried"]
-        fresh = {"carried": None if carried is None else Finding(**carried), "offered": list(data["offered"])}
-        return _State(**data | fresh)
+        return super().load(data | {"offered": list(data["offered"])})
 
 
 def progressed(mode: str, before: Any, now: Any) -> bool:
