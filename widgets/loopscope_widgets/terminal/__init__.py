@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from loopscope_widgets.terminal.screens.debug import DebugScreen
 
 __all__ = ["run"]
+
+_TURN = 0.0005
+"""Seconds after which a thread that reads or searches gives way to the keys, where Python's own 5 ms add up."""
 
 
 def run(  # noqa: PLR0913 - each is an option of the command line
@@ -52,6 +56,8 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         UsageError: if there is no theme of this name, or the user's keymap has a mistake.
         LoopscopeError: if the rest of the recording cannot be read.
     """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN)
     collects = gc.isenabled()
     gc.disable()  # loading makes no garbage; collecting it again and again takes a fifth of the time
     try:
@@ -82,6 +88,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         if loading is not None and loading.error is not None:
             raise loading.error
     finally:
+        sys.setswitchinterval(interval)
         if collects:
             gc.enable()
 

@@ -8,13 +8,14 @@ passes through markup.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import ClassVar, NamedTuple, TypeAlias, cast
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
 from textual.events import Click, Resize
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollBarRender
@@ -144,11 +145,14 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         """What the border says; may hold text from outside."""
         self.beside: tuple[str, ...] = ()
         """What else the border says: panes that stand in the same place."""
+        self._named: tuple[str, ...] = ()
         self.chosen: int | None = None
         """Which of the references the keys have chosen; None before any was."""
         self._lines: list[Line] = []
         self._links: list[_Link] = []
         self._made_for: Size | None = None
+        self._scrolls = False
+        """There were more lines than are visible, so that the scroll bar has a column."""
         self._back: Style | None = None
 
     def on_mount(self) -> None:
@@ -158,22 +162,54 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
 
     def show(self) -> None:
         """Draw anew: what is shown, or the size, has changed. Nothing is chosen then."""
+        before = None if self._made_for is None or self.chosen is not None else (self._made_for, self._lines)
         self._made_for = None
         if not self.display or self.size.width <= 0:
             return
-        self.border_title = safe_title(self, self.heading, *self.beside)
+        self._entitle(self.heading, *self.beside)
         self._make()
+        self._reach(self.content_region.width, len(self._lines))
+        if before is None or before[0] != self._made_for:
+            self.refresh()
+        else:
+            self._refresh_changed(before[1])
+
+    def _entitle(self, *title: str) -> None:
+        """What the border says; the same again is not drawn again."""
+        if title != self._named:
+            self._named = title
+            self.border_title = safe_title(self, *title)
+
+    def _reach(self, width: int, lines: int) -> None:
+        """How far it scrolls. While the scroll bar stays, or stays away, that is no matter for a new layout."""
+        room = self.content_region.height
         # A pane that need not scroll is as high as it is: its lines come and go without a new layout.
-        self.virtual_size = Size(self.content_region.width, max(len(self._lines), self.content_region.height))
-        self.refresh()
+        wanted = Size(width, max(lines, room))
+        if not (self.show_vertical_scrollbar and lines > room and width == self.virtual_size.width):
+            self.virtual_size = wanted
+        elif wanted != self.virtual_size:
+            self.set_reactive(LinePane.virtual_size, wanted)
+            self.vertical_scrollbar.window_virtual_size = lines
+            self.scroll_y = self.validate_scroll_y(self.scroll_y)
+
+    def _refresh_changed(self, before: list[Line]) -> None:
+        """Draw the lines that are visible and not what they were: most keys change few."""
+        top, room = self.scroll_offset.y, self.size.height
+        old, new = before[top : top + room], self._lines[top : top + room]
+        for y, (was, line) in enumerate(zip_longest(old, new)):
+            if was != line:
+                self.refresh(Region(0, y, self.size.width, 1))
 
     def _make(self) -> None:
-        """Have the lines ready for this size."""
+        """Have the lines ready for this size. Whether the scroll bar takes a column shows when they are there."""
         size = self._made_for = self.content_region.size
         self.chosen = None
-        self._lines = self.content(size.width, size.height)
-        if 0 < size.height < len(self._lines):
-            self._lines = self.content(size.width - 1, size.height)
+        for _ in range(2):
+            self._lines = self.content(size.width - self._scrolls, size.height)
+            scrolls = 0 < size.height < len(self._lines)
+            if scrolls == self._scrolls:
+                break
+            self._scrolls = scrolls
         self._links = [
             _Link(y, index, span.link)
             for y, line in enumerate(self._lines)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from textual.events import Click
-from textual.geometry import Size
 from textual.strip import Strip
 
 from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 from loopscope.views import decisions
 from loopscope.views.model import Line, marked
-from loopscope_widgets.terminal.panes.base import Follow, LinePane, draw, safe_title, tell
+from loopscope_widgets.terminal.panes.base import Follow, LinePane, draw, tell
 
 __all__ = ["DecisionsPane"]
 
@@ -40,8 +39,8 @@ class DecisionsPane(LinePane):
             return
         self._row = self.entries.place(self.session.cursor)
         self.heading = f"{self.number} {self.name}{self._filtered()}"
-        self.border_title = safe_title(self, self.heading)
-        self.virtual_size = Size(self.size.width, max(len(self.entries) + self._head, self.size.height))
+        self._entitle(self.heading)
+        self._reach(self.size.width, len(self.entries) + self._head)
         self._see(self._row)
         self.refresh()
 
