@@ -33,6 +33,7 @@ VERBS = {
     "import": "Write a checkpoint file, or any recording, as a recording.",
     "export": "Write a run as a web page or a picture.",
     "export-test": "Write a recorded loop as a pytest that proves its bound.",
+    "lint": "Say what bounds the cycles of a graph.",
     "samples": "List the recorded runs that come with loopscope.",
     "config": "Show, check, export or begin a policy file.",
     "doctor": "Show versions, terminal and folders; clean up.",
