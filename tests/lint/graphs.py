@@ -6,7 +6,7 @@ import operator
 from typing import Annotated, Any, Literal, TypedDict
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware, ModelCallLimitMiddleware, ToolCallLimitMiddleware
-from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.managed import RemainingSteps
 from langgraph.types import Command, interrupt
 
