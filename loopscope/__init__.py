@@ -8,6 +8,7 @@
     from loopscope import listen                    # makes this process one that `loopscope attach` finds
     from loopscope import LoopWidget                # the debugger in a notebook
     from loopscope import tap                       # observes any LangGraph graph, its nodes untouched
+    from loopscope import trace                     # decisions and counters in the program's own traces
 
 The names are loaded when they are first used, so that importing loopscope loads no framework and the middleware
 nothing of the debugger. With LOOPSCOPE=1 in its environment a program that imports loopscope is observed, and can be
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from loopscope.adapters.bounded.loop import BoundedLoop
     from loopscope.adapters.langchain import LoopDetectionMiddleware
     from loopscope.adapters.tap.handler import tap
+    from loopscope.adapters.traces import trace
     from loopscope.api import (
         Session,
         load_ipython_extension,
@@ -46,6 +48,7 @@ __all__ = [
     "load_ipython_extension",
     "open",
     "tap",
+    "trace",
 ]
 
 __version__ = "0.1.0"
@@ -61,6 +64,7 @@ _HOMES = {
     "load_ipython_extension": "loopscope.api",
     "open": "loopscope.api",
     "tap": "loopscope.adapters.tap.handler",
+    "trace": "loopscope.adapters.traces",
 }
 
 

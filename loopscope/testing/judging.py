@@ -125,7 +125,9 @@ def _numbers(trace: Sequence[Run]) -> dict[str, list[float]]:
     """Every whole number that the trace's runs had at their beginning or in their metadata, in order, by name."""
     found: dict[str, list[float]] = {}
     for run in sorted(trace, key=lambda run: run.start_time):
-        told = {**(run.extra or {}).get("metadata", {}), **run.inputs}
+        # The root has the last number of each from the beginning.
+        metadata = (run.extra or {}).get("metadata", {}) if run.parent_run_id is not None else {}
+        told = {**metadata, **run.inputs}
         for name, value in told.items():
             if type(value) is int and not name.startswith("langgraph_"):
                 found.setdefault(name, []).append(value)

@@ -28,6 +28,7 @@ from loopscope.adapters.bounded.standing import Bounds, Standing, Verdict, stand
 from loopscope.adapters.bounded.witnesses import BUILT_IN, built_in, error_in
 from loopscope.adapters.bounded.wrapping import merged, wrapped
 from loopscope.adapters.escalation import answer_of, can_wait
+from loopscope.adapters.traces import note
 from loopscope.engine.policy import Policy
 from loopscope.engine.sections import COUNTERS, WitnessMode
 from loopscope.errors import PolicyError, Problem, UsageError
@@ -151,6 +152,8 @@ class BoundedLoop:
         now = self.standing(state)
         reason = now.reason if now.verdict == "give_up" else "escalated"
         ended = {**self._told(now), self.fields.ended: reason}
+        facts = {f"loopscope.{self.name}.reason": reason}
+        note(f"loopscope.{self.name}.give_up", facts, self._counters(now), tag="loopscope:give_up")
         if not can_wait():
             return ended
         told = {"reason": reason, "iterations": now.iterations, "witness": now.witness, "state": whole(state)}
@@ -158,6 +161,11 @@ class BoundedLoop:
         if answer_of(answer) == "stop":
             return ended
         return {**self._told(now), **self._renewed(now), **_written(answer, self.fields)}
+
+    def _counters(self, now: Standing, begun: int = 0) -> dict[str, int]:
+        """What traces are told of it."""
+        counters = {"iterations": now.iterations + begun, "allowed": now.allowed, "without_progress": now.stale}
+        return {f"loopscope.{self.name}.{counter}": value for counter, value in counters.items()}
 
     def _told(self, now: Standing) -> dict[str, Any]:
         fields = self.fields
@@ -193,6 +201,7 @@ class BoundedLoop:
             more = {**loop._told(now), fields.iterations: 1, fields.error: None, fields.advice: None}  # noqa: SLF001 - its own
             if not now.iterations:
                 more[fields.began] = time.time()
+            note(f"loopscope.{loop.name}.iteration", {}, loop._counters(now, 1))  # noqa: SLF001 - its own
             with metered() if loop.budgets else nullcontext() as meter:
                 visit = _Visit(loop, meter, more)
                 try:
