@@ -149,7 +149,7 @@ def watch_file(path: str, choice: Choice, channel: str | None, wish: Wish) -> bo
     from loopscope.sources import follow
 
     settings = choice.over(None)
-    live = LiveSession("", origins=settings.origins)
+    live = LiveSession("", origins=settings.origins, what="file")
     feed = follow(path, channel, settings.policy, live.session.problems)
     live.session.source = feed.name
     if wish.control:
@@ -176,7 +176,7 @@ def watch_server(target: str, choice: Choice, wish: Wish) -> None:
     settings = choice.over(None)
     feed = follow(target, settings.policy, control=wish.control, name="loopscope attach")
     try:
-        if not _show(feed, LiveSession(feed.name, origins=settings.origins), wish, enforced=False):
+        if not _show(feed, LiveSession(feed.name, origins=settings.origins, what="server"), wish, enforced=False):
             raise UsageError(f"{feed.name}: {why_no_screen()}; --json prints what comes, --record FILE writes it")
     finally:
         feed.close()

@@ -9,9 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
+from loopscope.engine.breakpoints import Breakpoint, parse
 from loopscope.engine.events import FORMAT, Batch, Event, Header, ScopeKey
-from loopscope.errors import PolicyError
+from loopscope.errors import PolicyError, UsageError
 from loopscope.recording.feed import Connection, Held, Message, Released, Snapshotted, Status
+from loopscope.session.halts import condition
+from loopscope.session.letters import letter_order
 from loopscope.session.session import Session
 from loopscope.session.spool import Spool
 
@@ -26,9 +31,17 @@ class LiveSession:
         enforced: whether decisions are applied to the run, as far as the target tells.
         origins: where each setting came from, by dotted name, where the limits are this viewer's own; None where they
             are those of the process that is looked at.
+        what: what is looked at: `process`, `file` or `server`.
     """
 
-    def __init__(self, source: str, *, enforced: bool = False, origins: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        *,
+        enforced: bool = False,
+        origins: Mapping[str, str] | None = None,
+        what: str = "process",
+    ) -> None:
         self._spool = Spool()
         self.session = Session(source, self._spool)
         self.status = Status()
@@ -42,7 +55,11 @@ class LiveSession:
         self.drops = 0
         """How often the connection was lost."""
         self.missed = 0
-        """Batches that the engine had decided before the oldest one that is shown."""
+        """Batches that the engine has decided and that are not shown: its numbers are that much higher."""
+        self.what = what
+        """What is looked at, in a word."""
+        self._told: dict[Breakpoint, Breakpoint] = {}
+        """Our name of each breakpoint that the process was told of, by its name there."""
         self._enforced = enforced
         self._origins = origins
         self._began = False
@@ -71,6 +88,41 @@ class LiveSession:
     def paused(self) -> bool:
         """Whether anything is held, or will be."""
         return bool(self.held or self.status.paused or self.status.scopes)
+
+    def breakpoints_to_tell(self) -> list[Breakpoint]:
+        """The session's breakpoints as the process knows batches: by its own numbers, and by hashes without letters."""
+        points = [(self._theirs(point), point) for point in self.session.breakpoints]
+        self._told = {condition(theirs): condition(ours) for theirs, ours in points}
+        return [theirs for theirs, _ in points]
+
+    def breakpoints_told(self) -> dict[Breakpoint, int]:
+        """The breakpoints that are in force in the process, as they are called here, and how often each was hit."""
+        return {self._ours(state.point): state.hits for state in self.status.breakpoints}
+
+    def breakpoint_name(self, text: str) -> str:
+        """The text of a breakpoint of the process, as it is called here."""
+        try:
+            return str(self._ours(parse(text)))
+        except UsageError:
+            return text
+
+    def _theirs(self, point: Breakpoint) -> Breakpoint:
+        if point.kind == "batch":
+            return msgspec.structs.replace(point, at_least=point.at_least + self.missed)
+        return msgspec.structs.replace(point, subject=self._digest(point.subject)) if point.kind == "hash" else point
+
+    def _ours(self, point: Breakpoint) -> Breakpoint:
+        known = self._told.get(condition(point))
+        if known is None and point.kind == "batch":
+            known = msgspec.structs.replace(point, at_least=point.at_least - self.missed)
+        return msgspec.structs.replace(known or point, enabled=point.enabled, one_shot=point.one_shot)
+
+    def _digest(self, name: str) -> str:
+        """The hash of a letter in the scope that is looked at; anything else as it is."""
+        timeline, order = self.session.timeline, letter_order(name)
+        record = timeline.scopes.get(timeline.scope_of(self.session.cursor)) if self.session.cursor else None
+        known = {} if record is None else {place: digest for digest, place in record.letters.items()}
+        return timeline.hashes.values[known[order]] if order in known else name
 
     def leave(self, reason: str) -> None:
         """Nothing more comes, since the viewer left; all that came stays."""
@@ -104,11 +156,11 @@ class LiveSession:
         session = self.session
         if not self._began:
             self._began = True
-            self.missed = message.state.batches
             theirs = dict.fromkeys(_names(message.state.policy), "the process")
             session.tell_origins(theirs if self._origins is None else self._origins)
             header = Header(format=FORMAT, policy=message.state.policy, enforced=self._enforced)
             session.append([self._spool.keep(header)])
+        self.missed = message.state.batches - len(session)
         for run in message.runs:
             self._append(run)
         try:

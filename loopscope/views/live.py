@@ -50,7 +50,7 @@ def held(live: LiveSession, width: int, *, control: bool) -> list[Line]:
     verdict = _verdict(live, first)
     room = max(10, width - len(front) - line_width(verdict) - len(more) - 1)
     line: Line = (Span(front, "warn"), Span(fit(held_label(live, first), room)), *verdict, Span(more, "dim"))
-    return [crop(line, width), crop(_keys(first, control=control), width)]
+    return [crop(line, width), crop(_keys(live, first, control=control), width)]
 
 
 def held_label(live: LiveSession, batch: Held) -> str:
@@ -73,8 +73,10 @@ def _verdict(live: LiveSession, batch: Held) -> Line:
     return (Span("  would be ", "dim"), Span(f"{GLYPH[state]} {inert(headline(decision, name))}", STYLE[state]))
 
 
-def _keys(batch: Held, *, control: bool) -> Line:
-    why = f" {_WHY[batch.reason]}" + (f" at {inert(batch.breakpoint, 40)}" if batch.breakpoint else "")
+def _keys(live: LiveSession, batch: Held, *, control: bool) -> Line:
+    why = f" {_WHY[batch.reason]}" + (
+        f" {inert(live.breakpoint_name(batch.breakpoint), 40)}" if batch.breakpoint else ""
+    )
     if not control:
         return (Span(f"{why}; this viewer only observes: attach with --control to steer", "dim"),)
     keys = (("n", "let it go, hold the next"), ("c", "continue"), ("x", "let it pass, or stop"))

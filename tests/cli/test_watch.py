@@ -160,9 +160,10 @@ def test_a_checkpoint_file_is_followed_while_it_is_written(tmp_path: Path, cli: 
         assert viewer.stdout is not None
         for query in ("a", "b", "a", "a"):
             program.say(query)
-            until_line(viewer, lambda line, query=query: line.get("calls", [{}])[0].get("args") == {"query": query})
+            line = until_line(viewer, "batch")
+            assert line["calls"][0]["args"] == {"query": query}
         assert program.end() == 0
-        until_line(viewer, lambda line: line["kind"] == "run_end")
+        until_line(viewer, "run_end")
         viewer.send_signal(signal.SIGINT)
         assert viewer.wait(30) == 130
     program.process.communicate()
@@ -172,12 +173,13 @@ def test_a_checkpoint_file_is_followed_while_it_is_written(tmp_path: Path, cli: 
     assert [line["hash"] for line in lines] == [line["hash"] for line in theirs]
 
 
-def until_line(viewer: subprocess.Popen[str], true: Callable[[dict[str, Any]], bool]) -> None:
-    """Read what a viewer prints until this line has come."""
+def until_line(viewer: subprocess.Popen[str], kind: str) -> dict[str, Any]:
+    """Read what a viewer prints until a line of this kind has come."""
     assert viewer.stdout is not None
-    for line in viewer.stdout:
-        if true(json.loads(line)):
-            return
+    for text in viewer.stdout:
+        line: dict[str, Any] = json.loads(text)
+        if line["kind"] == kind:
+            return line
     raise AssertionError("the viewer has ended")
 
 

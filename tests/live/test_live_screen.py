@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.link.endpoint import Link, listen
 from loopscope.link.follow import Follow
+from loopscope.link.gate import HoldingGate
 from loopscope.recording.gate import gatehouse
 from loopscope.session.live import LiveSession
 from loopscope_widgets.terminal.app import LoopscopeApp
@@ -42,6 +43,18 @@ class Looper:
     def _run(self) -> None:
         while self._wanted.acquire() and not self._ends:
             self.fates.append(self._agent.batch())
+
+    @property
+    def policy(self) -> Policy:
+        """What is in force there."""
+        return self._agent.policy
+
+    @property
+    def breakpoints(self) -> dict[str, bool]:
+        """What is set there, and whether it is on."""
+        gate = gatehouse.gate
+        assert isinstance(gate, HoldingGate)
+        return {str(state.point): state.point.enabled for state in gate.status().breakpoints}
 
     def make(self, batches: int = 1) -> None:
         """Let it make so many, and do not wait for them."""
@@ -296,3 +309,133 @@ async def test_a_process_that_is_gone_before_it_is_picked(looper: Callable[..., 
         await asyncio.to_thread(agent.end)
         await pilot.press("enter")
         await on_screen(pilot, "SAMPLES", ".sock", gone="attaching")
+
+
+async def test_limits_are_put_in_force_with_one_confirmed_key(looper: Callable[..., Looper]) -> None:
+    """What was tried in What-if decides from the next batch on, here and in the process; `y` alone says yes."""
+    agent = looper(CALM.with_(warn_threshold=2, hard_limit=3))
+    agent.make(2)
+    async with attached(agent) as pilot:
+        await on_screen(pilot, "2/2", "▲ WARN")
+        await pilot.press("t", "j", "l", "l")
+        assert screen(pilot).whatif.draft.policy.hard_limit == 5
+        for key in ("enter", "a", "escape"):
+            await pilot.press("a")
+            await on_screen(pilot, "put in force in looper, from the next batch on?")
+            await pilot.press(key)
+            await until(pilot, lambda: pilot.app.screen is screen(pilot))
+        assert agent.policy.hard_limit == 3
+        await pilot.press("a")
+        await on_screen(pilot, "hard_limit 3", "y does it")
+        await pilot.press("y")
+        await on_screen(pilot, "in force from the next batch on", gone="put in force in looper")
+        assert agent.policy.hard_limit == 5
+        agent.make(2)
+        await on_screen(pilot, "4/4")
+        assert agent.fates == ["ran"] * 4
+        assert screen(pilot).session.policy.hard_limit == 5
+        assert not screen(pilot).whatif.draft.changed
+        agent.make()
+        await on_screen(pilot, "■ STOP")
+        assert agent.fates[-1] == "stopped"
+
+
+async def test_limits_of_several_middlewares_are_said_to_be_those(looper: Callable[..., Looper]) -> None:
+    """Each by its name."""
+    agent = looper()
+    other = Agent(CALM, name="other guard")
+    agent.make()
+    async with attached(agent) as pilot:
+        await on_screen(pilot, "1/1")
+        await pilot.press("t", "l", "a", "y")
+        await on_screen(pilot, "in force from the next batch on in agent, other guard")
+        assert other.policy.warn_threshold == agent.policy.warn_threshold == CALM.warn_threshold + 1
+
+
+async def test_breakpoints_hold_the_batch_in_the_process(looper: Callable[..., Looper]) -> None:
+    """They are judged there before the tools run, and counted there; off or away, they hold nothing."""
+    agent = looper()
+    agent.make()
+    async with attached(agent) as pilot:
+        await on_screen(pilot, "1/1")
+        await pilot.press("B", "i", *"tool bash", "enter")
+        await on_screen(pilot, "● 1 tool bash", "×0")
+        await until(pilot, lambda: agent.breakpoints == {"tool bash": True})
+        agent.make(2)
+        await on_screen(pilot, "HELD before its tools run", "breakpoint tool bash", "×1", " PAUSED")
+        assert agent.fates == ["ran"]
+        await pilot.press("c")
+        await on_screen(pilot, "2/2", "×2", "HELD")
+        await pilot.press("a")
+        await until(pilot, lambda: agent.breakpoints == {"tool bash": False})
+        await on_screen(pilot, "○ 1 tool bash", "HELD")
+        await pilot.press("c")
+        await on_screen(pilot, "3/3", gone="HELD")
+        agent.make()
+        await on_screen(pilot, "4/4", " LIVE looper")
+        await pilot.press("x")
+        await until(pilot, lambda: agent.breakpoints == {})
+        await on_screen(pilot, "none; b sets one")
+        await pilot.press("U")
+        await until(pilot, lambda: agent.breakpoints == {"tool bash": False})
+
+
+async def test_a_letter_and_a_number_mean_the_same_in_the_process(looper: Callable[..., Looper]) -> None:
+    """It knows hashes and no letters; and `once` holds once."""
+    agent = looper()
+    agent.make(2)
+    async with attached(agent) as pilot:
+        await on_screen(pilot, "2/2")
+        await pilot.press("B", "i", *"once hash A >= 3", "enter")
+        digest = screen(pilot).session.row(1).hash
+        await until(pilot, lambda: agent.breakpoints == {f"hash {digest} >= 3": True})
+        agent.make()
+        await on_screen(pilot, "HELD", "breakpoint hash A >= 3")
+        await on_screen(pilot, "○ 1 once ha", "×1")
+        await pilot.press("c")
+        agent.make()
+        await on_screen(pilot, "4/4", gone="HELD")
+
+
+async def test_breakpoints_of_a_viewer_that_only_observes_are_its_own(looper: Callable[..., Looper]) -> None:
+    """`c` runs to them; nothing is held, and no limits are put in force."""
+    agent = looper()
+    agent.make(3)
+    async with attached(agent, control=False) as pilot:
+        await on_screen(pilot, "3/3")
+        await pilot.press("B", "i", *"batch 1", "enter")
+        await on_screen(pilot, "● 1 batch 1", "1/1")
+        await pilot.press("C")
+        await on_screen(pilot, "1/3", "breakpoint batch 1")
+        assert agent.breakpoints == {}
+        await pilot.press("t", "l", "a")
+        await on_screen(pilot, "cannot apply: this viewer only observes")
+
+
+async def test_two_viewers_see_the_same_breakpoints(looper: Callable[..., Looper]) -> None:
+    """What the one sets, the other shows; the one that only observes keeps its own."""
+    agent = looper()
+    agent.make()
+    async with attached(agent) as first, attached(agent) as second, attached(agent, control=False) as watching:
+        for pilot in (first, second, watching):
+            await on_screen(pilot, "1/1")
+        await first.press("B", "i", *"stop", "enter")
+        await on_screen(second, "● 1 stop")
+        await second.press("B", "a")
+        await on_screen(first, "○ 1 stop")
+        assert screen(watching).session.breakpoints == []
+
+
+async def test_breakpoints_are_set_again_when_the_connection_is_back(looper: Callable[..., Looper]) -> None:
+    """The process lets go of everything when nobody steers it any more."""
+    agent = looper()
+    agent.make()
+    async with attached(agent) as pilot:
+        await on_screen(pilot, "1/1")
+        await pilot.press("B", "i", *"tool bash", "enter")
+        await until(pilot, lambda: agent.breakpoints == {"tool bash": True})
+        screen(pilot).feed._client._connection.shutdown(2)  # type: ignore[attr-defined]
+        await until(pilot, lambda: screen(pilot).live.drops == 1 and screen(pilot).live.state == "live")
+        await until(pilot, lambda: agent.breakpoints == {"tool bash": True})
+        agent.make()
+        await on_screen(pilot, "HELD", "● 1 tool bash", "×1")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
+from loopscope.engine.breakpoints import Breakpoint
 from loopscope.engine.policy import DEFAULT
 from loopscope.session.session import Session
 from tests.link.support import same_state
@@ -132,3 +134,25 @@ def test_a_viewer_that_leaves_lets_the_agent_go_on(agent: Agents, viewer: Viewer
     count = process.tools
     seen.close()
     until(lambda: process.tools > count + 3)
+
+
+def test_a_late_viewers_numbers_are_told_as_the_process_counts(agent: Agents, viewer: Viewers) -> None:
+    """It shows its first batch as 1, and a breakpoint at its 12th holds the process at its own 19th."""
+    process = agent("--pause", "0.002", "--late", "7")
+    seen = viewer(process)
+    paused(seen)
+    live = seen.live
+    wanted = len(live.session) + 3
+    live.session.breakpoints.append(Breakpoint("batch", at_least=wanted))
+    told = live.breakpoints_to_tell()
+    assert [str(point) for point in told] == [f"batch {wanted + 7}"]
+    seen.feed.request("setBreakpoints", breakpoints=msgspec.to_builtins(told))
+    seen.feed.request("continue")
+    seen.until(lambda live: live.holds() and live.holds().reason == "breakpoint")
+    held = live.holds()
+    assert held is not None
+    assert held.decision is not None
+    assert held.decision.batch == wanted + 7
+    assert live.breakpoint_name(held.breakpoint or "") == f"batch {wanted}"
+    assert len(live.session) == wanted - 1
+    seen.until(lambda live: live.breakpoints_told() == {Breakpoint("batch", at_least=wanted): 1})

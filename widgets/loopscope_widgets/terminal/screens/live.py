@@ -9,21 +9,29 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any, get_args
 
+import msgspec
 from textual.app import ComposeResult
 from textual.message import Message
 
+from loopscope.engine.breakpoints import Breakpoint
 from loopscope.engine.events import ScopeKey
+from loopscope.engine.policy import Policy
 from loopscope.errors import LoopscopeError
 from loopscope.recording import feed as feeds
-from loopscope.recording.feed import Feed, Verb
+from loopscope.recording.feed import BreakpointState, Feed, Verb
+from loopscope.recording.inert import inert
+from loopscope.session.draft import Draft
+from loopscope.session.halts import condition
 from loopscope.session.live import LiveSession
 from loopscope.views import live as view
 from loopscope.views.model import Line
 from loopscope.views.topbar import scope_name
-from loopscope_widgets.terminal.keymap import GLOBAL, LIVE, bindings
+from loopscope.views.words import plural
+from loopscope_widgets.terminal.keymap import LIVE, bindings
 from loopscope_widgets.terminal.panes.base import LineView, tell
 from loopscope_widgets.terminal.screens.control import ControlMenu, Order
 from loopscope_widgets.terminal.screens.debug import DebugScreen
@@ -34,8 +42,14 @@ _REST = 0.05
 """Seconds between two times that what came is taken in."""
 _FRAME = 0.04
 """Seconds for taking in at a time; a long past comes in pieces, with the keys alive between them."""
+_LAG = 1.0
+"""Seconds for what is in force to come after the answer that it is."""
 _ENOUGH = 20_000
 """Messages that wait before no more are read."""
+
+
+_WORDS = {"setPolicy": "apply", "setBreakpoints": "set breakpoints", "passOnce": "let it pass"}
+"""What a verb is called, where it is not as the protocol has it."""
 
 
 class LiveScreen(DebugScreen):
@@ -65,8 +79,9 @@ class LiveScreen(DebugScreen):
     class Answered(Message):
         """A request was done, or refused."""
 
-        def __init__(self, text: str, *, problem: bool) -> None:
+        def __init__(self, verb: Verb, text: str, *, problem: bool) -> None:
             super().__init__()
+            self.verb = verb
             self.text = text
             self.problem = problem
 
@@ -81,6 +96,12 @@ class LiveScreen(DebugScreen):
         self._inbox: deque[feeds.Message] = deque()
         self._told = False
         self._left = threading.Event()
+        self.apply = self._put_in_force
+        self._breaks_seen: Sequence[BreakpointState] | None = None
+        """The breakpoints of the process that the pane shows."""
+        self._breaks_told: Sequence[Breakpoint] | None = None
+        """What the process was told and has not said to be in force yet; until then the pane is ahead of it."""
+        self._drops = 0
 
     def compose(self) -> ComposeResult:
         """The debugger's, with what is held above the keys."""
@@ -104,7 +125,8 @@ class LiveScreen(DebugScreen):
 
     def _say_where(self) -> None:
         why = self._denied("pause")
-        tell(self, f"attached to {self.live.session.source}" + (f"; {why}" if why else "; space pauses, q detaches"))
+        doing = "attached to" if self.live.what == "process" else "follows"
+        tell(self, f"{doing} {self.live.session.source}" + (f"; {why}" if why else "; space pauses, q detaches"))
 
     def _read(self) -> None:
         """Runs in a worker's thread, until the feed is over."""
@@ -135,7 +157,7 @@ class LiveScreen(DebugScreen):
             self.live.take([self._inbox.popleft()])
         self._show(grown=True)
         if self.live.state == "ended":
-            tell(self, f"process ended: {self.live.reason}; all that it did is kept here", problem=True)
+            tell(self, f"{self.live.what} ended: {self.live.reason}; all that it did is kept here", problem=True)
 
     def _rested(self) -> None:
         self._told = bool(self._inbox)
@@ -147,6 +169,7 @@ class LiveScreen(DebugScreen):
         """Draw what has changed: all of it while following, else what is around the batch that is looked at."""
         session = self.session
         self._mark_state()
+        self._look_at_breakpoints()
         self.held_lines.show()
         if len(session) and (not session.cursor or (self.following and grown)):
             session.seek(len(session))
@@ -159,7 +182,7 @@ class LiveScreen(DebugScreen):
 
     def _mark_state(self) -> None:
         now = view.mode(self.live)
-        self.set_class(not self._denied("pause"), "-control")
+        self.set_class(any(not self._denied(verb) for verb in get_args(Verb)), "-control")
         self.set_class(now == "paused", "-paused")
         self.set_class(now == "lost", "-lost")
         self.set_class(bool(self.live.held), "-held")
@@ -175,32 +198,94 @@ class LiveScreen(DebugScreen):
             states = {
                 "starting": "the program has loaded no LangGraph yet",
                 "lost": "the connection is lost, and sought",
-                "ended": "the process has ended",
+                "ended": f"the {self.live.what} has ended",
             }
             return states.get(self.live.state, "you have detached")
         return self.feed.capabilities.get(verb, "this target cannot do it")
 
-    def _ask(self, verb: Verb, said: str, scope: ScopeKey | None = None) -> None:
-        """Ask for an act of control in a thread, since the answer may take its time."""
+    def _ask(self, verb: Verb, said: str, scope: ScopeKey | None = None, **arguments: Any) -> bool:
+        """Ask for an act of control in a thread, since the answer may take its time; False where it cannot be asked."""
         why = self._denied(verb)
         if why:
-            tell(self, f"cannot {verb}: {why}", problem=True)
-        else:
-            self.run_worker(partial(self._request, verb, said, scope), thread=True, group="ask")
+            tell(self, f"cannot {_WORDS.get(verb, verb)}: {why}", problem=True)
+            return False
+        self.run_worker(partial(self._request, verb, said, scope, arguments), thread=True, group="ask")
+        return True
 
-    def _request(self, verb: Verb, said: str, scope: ScopeKey | None) -> None:
+    def _request(self, verb: Verb, said: str, scope: ScopeKey | None, arguments: Mapping[str, Any]) -> None:
         """Runs in a worker's thread."""
         try:
-            self.feed.request(verb, scope)
+            answer = self.feed.request(verb, scope, **arguments)
         except LoopscopeError as error:
-            self.post_message(self.Answered(str(error), problem=True))
+            self.post_message(self.Answered(verb, str(error), problem=True))
         else:
-            if said:
-                self.post_message(self.Answered(said, problem=False))
+            self.post_message(self.Answered(verb, said + _where(answer), problem=False))
 
     def on_live_screen_answered(self, event: Answered) -> None:
         """Say what was done, or why not."""
-        tell(self, event.text, problem=event.problem)
+        if event.verb == "setBreakpoints":
+            if event.problem:
+                self._breaks_seen, self._breaks_told = None, None
+            self.set_timer(_LAG if not event.problem else 0, self._settle_breakpoints)
+        if event.verb == "setPolicy" and not event.problem:
+            self.whatif.take(Draft.of(self.session.policy))
+        if event.text:
+            tell(self, event.text, problem=event.problem)
+
+    def cannot_apply(self) -> str:
+        """Why no policy can be put in force; nothing where it can."""
+        return self._denied("setPolicy")
+
+    def _put_in_force(self, policy: Policy) -> None:
+        self._ask("setPolicy", "in force from the next batch on", policy=policy.to_dict())
+
+    def load_breakpoints(self) -> None:
+        """A file's are kept. Those of a process are its own, and nothing is held by what another day was looked for."""
+        if self.live.what == "file":
+            super().load_breakpoints()
+
+    def breakpoints_changed(self) -> None:
+        """Where this viewer may steer, the process judges them and holds the batch; else they are this viewer's own."""
+        if self._denied("setBreakpoints"):
+            super().breakpoints_changed()
+            return
+        self.journal.look()
+        self.breaks.show()
+        self._tell_breakpoints()
+
+    def _tell_breakpoints(self) -> None:
+        points = self.live.breakpoints_to_tell()
+        if self._ask("setBreakpoints", "", breakpoints=msgspec.to_builtins(points)):
+            self._breaks_told = [condition(point) for point in points]
+
+    def _settle_breakpoints(self) -> None:
+        """Whatever is in force there by now, since another viewer may have been faster."""
+        self._breaks_told = None
+        self._look_at_breakpoints()
+
+    def _look_at_breakpoints(self) -> None:
+        """Show those of the process, where this viewer may steer; another viewer, or a hit, may have changed them."""
+        live, there = self.live, self.live.status.breakpoints
+        if live.state == "lost":
+            return
+        if self._denied("setBreakpoints"):
+            self.breaks.hits = None
+            return
+        if live.drops > self._drops:
+            # The process has forgotten them if nobody else steers it.
+            self._drops = live.drops
+            if self.session.breakpoints:
+                self._tell_breakpoints()
+        if self._breaks_told == [condition(state.point) for state in there]:
+            self._breaks_told = None
+        if self._breaks_told is not None or there == self._breaks_seen:
+            return
+        self._breaks_seen = there
+        self.breaks.hits = live.breakpoints_told()
+        if self.session.breakpoints != list(self.breaks.hits):
+            self.session.breakpoints[:] = self.breaks.hits
+            self.journal.forget()
+        self.breaks.show()
 
     def action_pause(self) -> None:
         """Pause, or go on."""
@@ -209,16 +294,16 @@ class LiveScreen(DebugScreen):
         else:
             self._ask("pause", "paused: the next batch is held before its tools run")
 
-    async def action_continue(self) -> None:
+    def action_continue(self) -> None:
         """Hold nothing more; where nothing is held, what the key does in a recording."""
-        recorded = next((key.action for key in GLOBAL if "c" in key.keys.split(",")), None)
+        ahead = self.session.cursor == len(self.session) and self.breaks.hits is not None
+        on = sum(point.enabled for point in self.session.breakpoints)
         if self.live.paused:
             self._ask("continue", "goes on")
-        elif recorded is not None:
-            await self.run_action(recorded)
+        elif ahead and on:
+            tell(self, f"it runs on: {plural(on, 'breakpoint')} will hold it in the process")
         else:
-            why = self._denied("continue") or "nothing is held or paused; space pauses"
-            tell(self, f"cannot continue: {why}", problem=True)
+            self.action_run_to(1)
 
     def action_next(self) -> None:
         """Step back towards the newest batch; there, let a paused run make one batch."""
@@ -297,3 +382,10 @@ class LiveScreen(DebugScreen):
         if not self.has_class("-zoomed"):
             self._leave()
         super().action_leave()
+
+
+def _where(answer: Mapping[str, Any]) -> str:
+    """The middlewares in which a policy was put in force, where a process has several."""
+    engines = answer.get("engines", ())
+    names = [inert(str(engine.get("engine")), 60) for engine in engines]
+    return f" in {', '.join(names)}" if len(names) > 1 else ""
