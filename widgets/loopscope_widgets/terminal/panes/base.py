@@ -101,7 +101,7 @@ class LineView(Widget):
 
     def on_resize(self, _: Resize) -> None:
         """Another size has other lines."""
-        self._lines = None
+        self.show()
 
     def render_line(self, y: int) -> Strip:
         """One line, as Textual asks for it."""
@@ -285,5 +285,5 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
     def on_click(self, event: Click) -> None:
         """A reference to a batch is followed."""
         place = self.line_of(event)
-        if place is not None and (number := link_at(self._lines[place[0]], place[1])):
+        if place is not None and (number := link_at(self._lines[place[0]], place[1])) > 0:
             self.post_message(Follow(number))

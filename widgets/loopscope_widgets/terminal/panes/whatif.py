@@ -359,13 +359,12 @@ class WhatIfPane(LinePane):
             self.journal.look()
 
     def on_click(self, event: Click) -> None:
-        """A setting is chosen, a batch is gone to."""
+        """A setting is chosen; a batch is gone to as in every pane."""
         place = self.line_of(event)
         number = link_at(self._lines[place[0]], place[1]) if place is not None else 0
         if number < 0:
+            self._finish()
             self._choose(-number - 1)
-        elif number:
-            self.post_message(Follow(number))
 
 
 def _number(text: str, path: Path) -> int | float | str:

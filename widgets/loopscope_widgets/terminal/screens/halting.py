@@ -139,19 +139,20 @@ class Halting(Screen[None]):
 
     def on_halting_halted(self, event: Halted) -> None:
         """Go there, unless the cursor is elsewhere by now."""
-        self._search_for, further = None, self._further
-        self._further = ()
-        if not self._still(event.search):
-            return
-        self._arrive(event.search, event.halt)
-        if further and event.halt is not None:
-            direction, *rest = further
+        self._search_for = None
+        if self._still(event.search):
+            self._arrive(event.search, event.halt)
+        else:
+            self._further = ()
+        while self._further and self._search_for is None:
+            direction, *rest = self._further
             self._further = tuple(rest)
             self._run(direction)
 
     def _arrive(self, search: _Search, halt: Halt | None) -> None:
         session = self.session
         if halt is None:
+            self._further = ()
             tell(self, breakpoints.none_there(session, search.direction), problem=True)
             return
         point = session.arrive(halt)
