@@ -79,7 +79,7 @@ def test_what_is_held_and_the_verdict_it_would_get() -> None:
     assert first.startswith(r" HELD before its tools run  t/r  ls(")
     assert "\x1b" not in first
     assert "would be ■ STOP identical_call_set" in first
-    assert second.startswith(" breakpoint at stop   n let it go")
+    assert second.startswith(" breakpoint stop   n let it go")
     assert text(running()) == []
 
 
