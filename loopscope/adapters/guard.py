@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from loopscope.adapters.context import stamp
@@ -182,6 +182,14 @@ class Guard(Steered):
                 loop.reported.add(outcome.message_id or outcome.call_id)
                 if self._publisher.result(loop, outcome, part):
                     loop.waiting = True
+
+    def witness(self, loop: Loop, values: Mapping[str, object]) -> None:
+        """What the program's witnesses are, now that the newest iteration is complete."""
+        self.full = True
+        self._announce(loop)
+        shown = {name: self._redactor.value(value) for name, value in values.items()}
+        with bus.lock:
+            loop.waiting = self._publisher.witness(loop, shown) or loop.waiting
 
     def end(self, loop: Loop) -> None:
         """An agent ended by itself: what it was to be warned of is dropped, its histories stay."""

@@ -17,6 +17,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import interrupt
 
 from loopscope.adapters import graph_shape
+from loopscope.adapters.bounded.predicates import plain
 from loopscope.adapters.escalation import answer_of, can_wait, drained, question, refused, tried_in
 from loopscope.adapters.facts import calls_of, error_type_of, model_of, since_last_ai, text_of, usage_of
 from loopscope.adapters.guard import Guard
@@ -70,7 +71,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         tool: `{"bash": (50, 100)}` or `{"bash": {"warn": 50, "hard_limit": 100}}`. policy: a whole policy instead of
         single thresholds, or below them. on_stop: what is done to a batch that is stopped: `strip` ends the run without
         its calls; `interrupt` asks a person, where there is a checkpointer; `drain` ends the run with `GraphDrained`
-        before its calls are made. record: file to which the runs are recorded; `{pid}` in its name is this
+        before its calls are made. witness: values of the agent's state that must show progress, by name: plain functions
+        of the state, asked before each request to the model; `stagnation.witness` of the policy names one. record: file to which the runs are recorded; `{pid}` in its name is this
         process. It never disturbs a run. redact: regular expressions of further secrets that must not reach the
         recording.
 
@@ -90,6 +92,7 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         *,
         policy: Policy | None = None,
         on_stop: OnStop | None = None,
+        witness: Mapping[str, Callable[[Any], Any]] | None = None,
         record: str | PathLike[str] | None = None,
         redact: Sequence[str] = (),
     ) -> None:
@@ -110,6 +113,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         redactor = Redactor(redact, key_of=Identity(whole).key)
         recorder = None if record is None else recorder_for(record, policy=whole, enforced=True)
         self._guard = Guard(whole, recorder, redactor, graph_shape.current, self.name)
+        self._witness = {name: plain(f"witness[{name!r}]", function) for name, function in (witness or {}).items()}
+        self._guard.full = self._guard.full or bool(self._witness)
         self._find = self._guard.ids.find
         self._decide = self._guard.decide
 
@@ -264,6 +269,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         guard = self._guard
         if guard.full or bus.active:
             guard.report(loop, _outcomes(request.messages))
+            if self._witness:
+                guard.witness(loop, {name: function(request.state) for name, function in self._witness.items()})
         if not (loop.waiting or loop.failure or guard.heard):
             return (), request
         texts = guard.take(loop)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 from loopscope.adapters.loops import Loop, Outcome, Said, StopWord
 from loopscope.engine.decision import Decision
@@ -26,6 +26,7 @@ from loopscope.engine.events import (
     RunStart,
     ScopeKey,
     Warned,
+    Witness,
 )
 from loopscope.recording.bus import bus
 from loopscope.recording.gate import gatehouse
@@ -107,6 +108,10 @@ class Publisher:
     def warned(self, loop: Loop, state: Literal["delivered", "dropped", "requeued"], text: str) -> None:
         """What became of a warning."""
         self._tell(loop, Warned(**_stamp(loop.key), state=state, text=text))
+
+    def witness(self, loop: Loop, values: dict[str, Any]) -> bool:
+        """What must show progress, as it is now; whether anything was decided by it."""
+        return bool(self._tell(loop, Witness(**_stamp(loop.key), values=values)))
 
     def end(self, loop: Loop, status: Ending, reason: str | None = None) -> None:
         """This invocation of the loop is over."""

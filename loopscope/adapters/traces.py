@@ -32,7 +32,7 @@ def trace(*, opentelemetry: bool | None = None, langchain: bool = True) -> Calla
     """Put every decision of this process, and its counters, into its traces, until what is given back is called.
 
     On OpenTelemetry's current span: attributes `loopscope.iterations`, `.model_calls`, `.tool_calls`, `.input_tokens`,
-    `.output_tokens`, `.cost_usd`, and an event `loopscope.decision` with action, layer, tool, count, threshold and hash.
+    `.output_tokens`, `.cost_usd`, and an event `loopscope.decision` with action, layer, tool, count, threshold, hash.
     On LangChain's current run, and on the root of its trace: the same as metadata, and the tags `loopscope:warn` and
     `loopscope:hard_stop`. It serves the middleware and the tap; a `BoundedLoop` does it by itself.
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
 from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from loopscope.adapters.bounded.fields import Fields, read, typed_dict, whole
@@ -28,10 +29,13 @@ from loopscope.adapters.bounded.standing import Bounds, Standing, Verdict, stand
 from loopscope.adapters.bounded.witnesses import BUILT_IN, built_in, error_in
 from loopscope.adapters.bounded.wrapping import merged, wrapped
 from loopscope.adapters.escalation import answer_of, can_wait
+from loopscope.adapters.loops import Loop
+from loopscope.adapters.scope_id import scope_at
 from loopscope.adapters.traces import note
 from loopscope.engine.policy import Policy
 from loopscope.engine.sections import COUNTERS, WitnessMode
 from loopscope.errors import PolicyError, Problem, UsageError
+from loopscope.recording.bus import bus
 
 __all__ = ["BoundedLoop", "loop_around"]
 
@@ -152,6 +156,7 @@ class BoundedLoop:
         now = self.standing(state)
         reason = now.reason if now.verdict == "give_up" else "escalated"
         ended = {**self._told(now), self.fields.ended: reason}
+        _show(self.name, now.witness)
         facts = {f"loopscope.{self.name}.reason": reason}
         note(f"loopscope.{self.name}.give_up", facts, self._counters(now), tag="loopscope:give_up")
         if not can_wait():
@@ -201,6 +206,8 @@ class BoundedLoop:
             more = {**loop._told(now), fields.iterations: 1, fields.error: None, fields.advice: None}  # noqa: SLF001 - its own
             if not now.iterations:
                 more[fields.began] = time.time()
+            if now.iterations:
+                _show(loop.name, now.witness)
             note(f"loopscope.{loop.name}.iteration", {}, loop._counters(now, 1))  # noqa: SLF001 - its own
             with metered() if loop.budgets else nullcontext() as meter:
                 visit = _Visit(loop, meter, more)
@@ -226,6 +233,15 @@ class _Visit:
         if self._meter is not None and self._meter.spent:
             self._more[self._loop.fields.spent] = self._meter.spent
         return merged(update, self._more)
+
+
+def _show(name: str, witness: Any) -> None:
+    """Tell whoever observes this run what the loop's witness is, as an event of the recording."""
+    if not bus.active or witness is None:
+        return
+    there = scope_at(get_runtime())
+    if isinstance(there, Loop):
+        there.guard.witness(there, {name: witness})
 
 
 def loop_around(around: object) -> tuple[BoundedLoop, str] | None:
