@@ -71,10 +71,10 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         tool: `{"bash": (50, 100)}` or `{"bash": {"warn": 50, "hard_limit": 100}}`. policy: a whole policy instead of
         single thresholds, or below them. on_stop: what is done to a batch that is stopped: `strip` ends the run without
         its calls; `interrupt` asks a person, where there is a checkpointer; `drain` ends the run with `GraphDrained`
-        before its calls are made. witness: values of the agent's state that must show progress, by name: plain functions
-        of the state, asked before each request to the model; `stagnation.witness` of the policy names one. record: file to which the runs are recorded; `{pid}` in its name is this
-        process. It never disturbs a run. redact: regular expressions of further secrets that must not reach the
-        recording.
+        before its calls are made. witness: values of the agent's state that must show progress, by name: plain
+        functions of the state, asked before each request to the model; the policy's `stagnation.witness` names one.
+        record: file to which the runs are recorded; `{pid}` in its name is this process. It never disturbs a run.
+        redact: regular expressions of further secrets that must not reach the recording.
 
     Raises:
         PolicyError: with every value that breaks a rule.

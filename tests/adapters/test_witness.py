@@ -47,13 +47,13 @@ def test_the_recording_replays_with_its_witnesses(
     agent(script, guard, tools=[shell.tool]).invoke(ask())
     guard.close()
     assert decided(events) == replayed(events, FILES)
-    assert opened(tmp_path / "run.jsonl").first_stop() == 4
+    assert opened(tmp_path / "run.jsonl").first_stop() == 3
 
 
 def test_a_witness_that_asks_a_model_is_refused() -> None:
     """As everywhere."""
     with pytest.raises(PredicateError, match=r"^witness\['files'\]= "):
-        LoopDetectionMiddleware(witness={"files": ScriptedModel(script=[])})
+        LoopDetectionMiddleware(witness={"files": ScriptedModel(script=[])})  # type: ignore[dict-item]
 
 
 def test_a_bounded_loop_shows_its_witness_to_whoever_observes(events: list[Event], of: Kinds) -> None:
