@@ -63,7 +63,7 @@ class Hit(NamedTuple):
 
 
 def hits(lines: Sequence[str]) -> list[Hit]:
-    """The limits that these lines tell of, one each, with the number where any line has it; first lines first."""
+    """The limits that these lines tell of, one each: by the first line that has its number, else by the first."""
     found: dict[tuple[str, str], Hit] = {}
     for number, line in enumerate(lines, 1):
         hit = _hit(number, line)
@@ -71,7 +71,7 @@ def hits(lines: Sequence[str]) -> list[Hit]:
             continue
         known = found.setdefault((hit.framework, hit.limit), hit)
         if known.number is None and hit.number is not None:
-            found[hit.framework, hit.limit] = known._replace(number=hit.number)
+            found[hit.framework, hit.limit] = hit
     return list(found.values())
 
 

@@ -83,7 +83,7 @@ def _witness(run: Outcome, within: int) -> Iterator[tuple[str, str]]:
 
 def _escalation(run: Outcome, exits: Collection[str], value: Any, failures: Sequence[str]) -> Iterator[tuple[str, str]]:
     if run.ended in ("recursion_limit", "raised"):
-        yield "escalation", f"the run ended in a stack trace: {type(run.error).__name__}: {str(run.error)[:200]}"
+        yield "escalation", f"the run ended in a stack trace: {type(run.error).__name__}: {_first_line(run.error)}"
         return
     if not _escalated(run, exits):
         yield "escalation", f"the run {_HOW[run.ended]} without an escalation: no interrupt, no give_up node, no drain"
@@ -157,6 +157,10 @@ def _text(value: Any) -> str:
     except (TypeError, ValueError):
         text = str(value)
     return text.replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\") + str(value)
+
+
+def _first_line(error: BaseException | None) -> str:
+    return str(error).partition("\n")[0][:200]
 
 
 def _failures(attempts: int) -> str:

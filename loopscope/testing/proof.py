@@ -66,6 +66,7 @@ def bounded_run(  # noqa: PLR0913 - what is run, what fails, and what is allowed
         AssertionError: if the failure was never met.
         UsageError: if `fail` or `model` make no sense.
     """
+    __tracebackhide__ = True
     trial = _Trial(graph, fail, within, config, model)
     outcomes = []
     for varied in (True, False):
@@ -87,6 +88,7 @@ async def abounded_run(  # noqa: PLR0913 - as above
     context: Any = None,
 ) -> Proof:
     """As `bounded_run`, with the graph's asynchronous methods."""
+    __tracebackhide__ = True
     trial = _Trial(graph, fail, within, config, model)
     outcomes = []
     for varied in (True, False):
@@ -122,6 +124,7 @@ class _Trial:
 
     def judged(self, outcomes: Sequence[Outcome], value: Any, through: str | None) -> Proof:
         """The proof, or the error."""
+        __tracebackhide__ = True
         proof = Proof(*outcomes)
         if not proof.varied.attempts:
             raise self._never_met(proof.varied)
