@@ -75,11 +75,12 @@ class Link:
         with bus.lock:
             state = self._state or merged(gatehouse.engines(), gatehouse.base)
             hub = Hub(entry, self._intake, self.gate, self._limits, state)
-            server.start(hub)
+            hub.renamed = self._write
+            # The first viewer may be there as soon as the thread is.
             self._hub, self._state = hub, None
             self._server: Server | None = server
             self._file: Path | None = file
-            hub.renamed = self._write
+            server.start(hub)
             if self._unsubscribe is None:
                 self._unsubscribe = bus.subscribe(self._observe)
                 gatehouse.attend(self.gate, self._newcomer)
