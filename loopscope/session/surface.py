@@ -7,7 +7,7 @@ in `Surface.drawn_by`; without it a session is text.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
@@ -168,5 +168,5 @@ def _drawing() -> Drawing:
     return Surface.drawn_by
 
 
-def _values(value: str | Sequence[int] | Mapping[str, int]) -> str:
+def _values(value: str | Sequence[int]) -> str:
     return value if isinstance(value, str) else ",".join(map(str, value))

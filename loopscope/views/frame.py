@@ -36,10 +36,9 @@ TABS: Mapping[Tab, str] = {
 _CELLS = 240
 _MOST_LINES = 400
 _MOST_LANES = 200
-_SHEET = 40
 
 
-class Live(NamedTuple):
+class Live(Struct, frozen=True):
     """How a live run stands, where it is one."""
 
     mode: str
@@ -69,7 +68,7 @@ class Limit(Struct, frozen=True):
     """One setting that can be tried."""
 
     name: str
-    """Dotted, as `Policy` names it."""
+    """Dotted, as `Policy` names it, safe to draw."""
     label: str
     kind: str
     """`count` (at least 1), `limit` (or empty: off), `amount`, `choice` or `other`."""
@@ -165,7 +164,9 @@ def draft_of(session: Session, overrides: Mapping[str, Value]) -> tuple[Draft, s
 
 
 def _paths(session: Session, draft: Draft) -> dict[str, Path]:
-    return {".".join(path): path for path in settings(draft, tools_of(session.timeline))}
+    """The settings by name, also as a frame shows it: a tool may be called anything."""
+    paths = settings(draft, tools_of(session.timeline))
+    return {inert(".".join(path)): path for path in paths} | {".".join(path): path for path in paths}
 
 
 def lanes(session: Session) -> list[tuple[str, Lane | None]]:
@@ -263,7 +264,7 @@ def _override(columns: strip.Strip, trial: Trial | None) -> list[str]:
 
 def _limit(session: Session, draft: Draft, path: Path) -> Limit:  # noqa: ARG001 - a presenter
     value, baseline = (get(policy, path) for policy in (draft.policy, draft.baseline))
-    return Limit(".".join(path), whatif.label(path), kind(path), value, baseline)
+    return Limit(inert(".".join(path)), whatif.label(path), kind(path), value, baseline)
 
 
 def _difference(draft: Draft, trial: Trial | None, *, searching: bool) -> str:
@@ -297,7 +298,7 @@ def _decisions(asked: _Asked) -> list[Line]:
 def _whatif(asked: _Asked) -> list[Line]:
     paths = settings(asked.draft, tools_of(asked.session.timeline))
     sheet = whatif.Sheet(asked.draft, (asked.trial,), paths, focused=False, searching=asked.searching)
-    return whatif.body(asked.session, sheet, asked.width, _SHEET)
+    return whatif.result(asked.session, sheet, asked.width) if asked.session.cursor else []
 
 
 _BODIES: Mapping[Tab, Callable[[_Asked], list[Line]]] = {

@@ -22,7 +22,7 @@ from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Mark, Span, Style, crop, fit, line_width
 from loopscope.views.words import amount, money, plural, safe_name
 
-__all__ = ["Sheet", "body", "label", "next_differing", "rows_shown", "spent", "summary", "value_text"]
+__all__ = ["Sheet", "body", "label", "next_differing", "result", "rows_shown", "spent", "summary", "value_text"]
 
 _LABELS = 11
 """Cells before the strips."""
@@ -71,6 +71,13 @@ def body(session: Session, sheet: Sheet, width: int, height: int) -> list[Line]:
     listed = _listed(session, sheet, width, max(1, min(left - _LEAST_ROWS, 2 if height < _TALL else 5)))
     rows = _rows(sheet, width, rows_shown(sheet, left - len(listed)))
     return [_heading(sheet, width), *rows, *strips, *says, *listed, *notes]
+
+
+def result(session: Session, sheet: Sheet, width: int) -> list[Line]:
+    """What the pane says beside the settings, for a screen that has these in fields of its own."""
+    strips = _strips(session, sheet, width, ruler=True)[1:]
+    listed = _listed(session, sheet, width, _TALL)
+    return [*strips, *_says(session, sheet, width), *listed, *_notes(session, sheet, width)]
 
 
 def rows_shown(sheet: Sheet, room: int) -> int:
