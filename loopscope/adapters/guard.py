@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
+import msgspec
+
 from loopscope.adapters.context import stamp
 from loopscope.adapters.loops import Loop, Outcome, Said, StopWord
 from loopscope.adapters.publisher import Publisher
@@ -20,7 +22,7 @@ from loopscope.adapters.steering import Steered
 from loopscope.adapters.stop_reasons import StopReason, StopReasons
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Batch, Call, Graph
+from loopscope.engine.events import Call, Graph
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.sections import OnStop
 from loopscope.engine.texts import stop_text
@@ -129,12 +131,13 @@ class Guard(Steered):
         elif self.full:
             text = self._decide_quietly(loop, calls, said(message) if self.detector.policy.budget else _NOTHING_SAID)
         elif calls:
-            thread_id, run_id = loop.key
-            batch = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls)
             with bus.lock:
-                action = (decision := self.detector.observe(batch)[0]).action
+                if len(calls) == 1:
+                    decision = self.detector.observe_call(loop.place, calls[0])
+                else:
+                    decision = self.detector.observe(msgspec.structs.replace(loop.place, calls=calls))[0]
             loop.stopped = None
-            if action != "pass":
+            if decision.action != "pass":
                 loop.waiting = True
                 text = self._act(loop, decision, calls)
         last.task_id, last.text, last.stopped = task_id, text, loop.stopped

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from loopscope.adapters.scope_id import Invocation, Scope
 from loopscope.adapters.stop_reasons import StopReason
-from loopscope.engine.events import Usage
+from loopscope.engine.events import Batch, Call, Usage
 
 if TYPE_CHECKING:
     from loopscope.adapters.guard import Guard
@@ -18,6 +18,9 @@ __all__ = ["Loop", "Outcome", "Said", "StopWord"]
 
 StopWord: TypeAlias = Literal["loop_capped", "budget_capped", "stagnated", "cancelled"]
 """Why a run was stopped; `cancelled` where a person did it."""
+
+
+_ONE_CALL = (Call(None, None, None),)
 
 
 class Said(NamedTuple):
@@ -54,6 +57,7 @@ class Loop(Scope):
         "failure",
         "guard",
         "note",
+        "place",
         "recorders",
         "reported",
         "ruling",
@@ -81,9 +85,13 @@ class Loop(Scope):
         self.children: dict[str, Loop] = {}
         """The loops that it delegated to and that have not ended."""
         self.recorders: tuple[Recorder, ...] = ()
+        self.place: Batch
+        """A batch that only says where it is, for decisions that nobody keeps; there once the key is known."""
 
     def entered(self) -> None:
         """A recording of a loop is one of everything that it delegates, whoever guards that."""
+        thread_id, run_id = self.key
+        self.place = Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=_ONE_CALL)
         outer = self.parent.recorders if isinstance(self.parent, Loop) else ()
         own = self.guard.recorder
         self.recorders = outer if own is None or own in outer else (*outer, own)

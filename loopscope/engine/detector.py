@@ -19,6 +19,7 @@ from loopscope.engine.compiled import Compiled
 from loopscope.engine.decision import Decision
 from loopscope.engine.events import (
     Batch,
+    Call,
     Control,
     Event,
     Header,
@@ -155,6 +156,18 @@ class LoopDetector:
         self._take(event)
         return _NOTHING
 
+    def observe_call(self, place: Batch, call: Call) -> Decision:
+        """As `observe` of a batch of this one call, without making a batch of it: for where nobody keeps it.
+
+        Args:
+            place: any batch of one call; only its scope, `seq`, `ts` and `usage` are used.
+            call: what is decided.
+        """
+        compiled = self._own.get(place.scope, self._compiled) if self._own else self._compiled
+        if compiled.plain:
+            return self.fold(place, compiled.identity.hash((call,)), (call.name or "",))
+        return self._observe_batch(msgspec.structs.replace(place, calls=(call,)), compiled)[0]
+
     def _take(self, event: Event) -> None:
         """What changes the state and decides nothing."""
         if isinstance(event, RunStart):
@@ -220,7 +233,10 @@ class LoopDetector:
             scopes.move_to_end(key)
         if scope.rules is not compiled.rules:
             scope.align(compiled.rules, compiled.policy)
-        scope.spent.charge(batch)
+        spent = scope.spent
+        spent.batches += 1
+        if batch.ts is not None or batch.usage is not None or len(batch.calls) > 1:
+            spent.charge(batch)
         brought = trail = None
         accounts: Sequence[Account] = ()
         if not compiled.plain:

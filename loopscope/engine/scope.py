@@ -77,8 +77,7 @@ class Spent(Struct):
         return 0.0 if self.started is None or self.latest is None else max(0.0, self.latest - self.started)
 
     def charge(self, batch: Batch) -> None:
-        """Account one AI message with calls."""
-        self.batches += 1
+        """Account what there is to one AI message with calls beside itself."""
         if len(batch.calls) > 1:
             self.further_calls += len(batch.calls) - 1
         if batch.usage is not None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Control, Event, Header, PolicySet, Result, ScopeKey, Warned
 from loopscope.engine.policy import Limits, Policy
+from loopscope.engine.sections import Pair
 from loopscope.engine.snapshot import Snapshot
 from loopscope.errors import PolicyError
 from tests.engine.reference import Reference
@@ -365,3 +366,17 @@ def test_a_recordings_line_can_be_observed_as_it_is() -> None:
     assert (decision.hash, decision.scope) == (LoopDetector().identify(same(1)).hash, ScopeKey(None, None))
     with pytest.raises(ValueError, match="kind"):
         detector.observe({"seq": 1})
+
+
+@given(st.lists(st.tuples(SCOPES, st.sampled_from("abc")), max_size=30), policies())
+def test_a_call_alone_is_decided_as_its_batch(calls: list[tuple[Any, str]], policy: Policy) -> None:
+    """Whatever the policy looks at, and one of a scope's own too."""
+    whole, alone = LoopDetector(policy), LoopDetector(policy)
+    own = policy.with_(hard_limit=policy.warn_threshold, error_streak=Pair(1, 2))
+    for detector in (whole, alone):
+        detector.adopt(own, ScopeKey("t1", "r1"))
+    for seq, (scope, command) in enumerate(calls):
+        asked = batch(seq, ("bash", {"command": command}), scope=scope)
+        place = batch(seq, ("other", {}), scope=scope)
+        assert (alone.observe_call(place, asked.calls[0]),) == whole.observe(asked)
+    assert alone.snapshot() == whole.snapshot()
