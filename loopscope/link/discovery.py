@@ -30,6 +30,8 @@ _SUFFIX = ".json"
 _LONGEST = 1 << 16
 _SETTLED = 60.0
 """Seconds after which a file that belongs to nobody is no longer one that is just being made."""
+_QUEUE = 0.01
+"""Seconds between two attempts at a socket where too many wait."""
 _PROBE = 0.2
 
 
@@ -144,7 +146,16 @@ def _dial_unix(path: str, timeout: float) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout)
-        connection.connect(path)
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                connection.connect(path)
+                break
+            except BlockingIOError:
+                # It listens, and as many as fit wait to be let in: a flood passes.
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(_QUEUE)
         _check_peer(connection, path)
     except BaseException:
         connection.close()

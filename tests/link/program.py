@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
@@ -21,9 +22,19 @@ def say(*words: object) -> None:
     print(*words, flush=True)  # noqa: T201 - this is how it talks to its test
 
 
-def loop() -> None:
+def port() -> None:
+    """As `loop`, where there are no Unix sockets."""
+    loop(transport="tcp")
+
+
+def shy() -> None:
+    """As `loop`, where nobody may steer."""
+    loop(control=False)
+
+
+def loop(*, transport: Literal["unix", "tcp"] | None = None, control: bool = True) -> None:
     """One batch after the other, until the test says stop."""
-    listen("program", control=True)
+    listen("program", control=control, transport=transport)
     agent = Agent(FREE)
     agent.start()
     signal.signal(signal.SIGUSR1, lambda *_: say(agent.detector.batches))
@@ -129,6 +140,5 @@ def many() -> None:
 
 
 if __name__ == "__main__":
-    {"loop": loop, "held": held, "forks": forks, "forks_idly": forks_idly, "ends": ends, "fails": fails, "many": many}[
-        sys.argv[1]
-    ]()
+    programs = (loop, port, shy, held, forks, forks_idly, ends, fails, many)
+    {program.__name__: program for program in programs}[sys.argv[1]]()

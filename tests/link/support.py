@@ -30,6 +30,7 @@ from loopscope.engine.events import (
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.snapshot import Snapshot
 from loopscope.link.client import Client, connect
+from loopscope.link.discovery import Entry
 from loopscope.link.endpoint import Link
 from loopscope.recording.bus import bus
 from loopscope.recording.feed import Message, Snapshotted
@@ -238,13 +239,14 @@ def descriptors() -> int:
 
 
 @contextlib.contextmanager
-def raw(link: Link) -> Iterator[socket.socket]:
+def raw(link: Link | Entry) -> Iterator[socket.socket]:
     """A bare connection to a link."""
-    if link.entry.transport == "unix":
+    entry = link if isinstance(link, Entry) else link.entry
+    if entry.transport == "unix":
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(link.address)
+        connection.connect(entry.address)
     else:
-        host, _, port = link.address.rpartition(":")
+        host, _, port = entry.address.rpartition(":")
         connection = socket.create_connection((host, int(port)))
     with connection:
         connection.settimeout(60)
