@@ -6,31 +6,20 @@ it, so that a picture that comes in two parts counts to its end.
 
 from __future__ import annotations
 
-import fcntl
 import gc
-import os
-import pty
 import random
-import select
 import shutil
-import signal
-import struct
 import sys
 import tempfile
-import termios
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 from benchmarks.big_recording import GIGABYTE, HUGE, write
 from benchmarks.frame import Figure, timed
+from benchmarks.terminal import PATIENCE, Terminal
 from loopscope.settings import Choice
 from loopscope.targets import open_session
 
-_SIZE = struct.pack("HHHH", 45, 160, 0, 0)
-_PATIENCE = 120.0
-_QUIET = 0.03
 _NEEDED = 3 * GIGABYTE
 _KEYS = b"nNnn[]]NgGnN"
 _PRESSES = 120
@@ -55,10 +44,10 @@ def _events(path: Path) -> list[Figure]:
     bare = min(_until_first([sys.executable, "-m", "benchmarks.bare_textual"], b"first screen") for _ in range(3))
     firsts = []
     for _ in range(3):
-        with _Terminal(["-m", "loopscope", "attach", str(path)]) as seen:
+        with Terminal(["-m", "loopscope", "attach", str(path)]) as seen:
             seen.wait(b"DISTANCE TO FIRE", b"WHY ")
             firsts.append(seen.age)
-    with _Terminal(["-m", "loopscope", "attach", str(path)]) as seen:
+    with Terminal(["-m", "loopscope", "attach", str(path)]) as seen:
         seen.wait(b"DISTANCE TO FIRE", b"WHY ")
         seen.wait(b"opened at")
         whole = seen.age
@@ -74,12 +63,12 @@ def _events(path: Path) -> list[Figure]:
 
 
 def _gigabyte(path: Path) -> list[Figure]:
-    with _Terminal(["-m", "loopscope", "attach", str(path)]) as seen:
+    with Terminal(["-m", "loopscope", "attach", str(path)]) as seen:
         seen.wait(b"DISTANCE TO FIRE", b"WHY ")
         first = seen.age
         reading: list[float] = []
         mark = len(seen.drawn)
-        while b"opened at" not in seen.drawn[mark:] and seen.age < _PATIENCE:
+        while b"opened at" not in seen.drawn[mark:] and seen.age < PATIENCE:
             reading.append(seen.press(_KEYS[len(reading) % len(_KEYS)]))
         painted = sorted(seen.press(key) for key in _presses())
         peak = seen.peak
@@ -126,62 +115,6 @@ def _megabytes(what: str, found: float, bar: float) -> Figure:
 
 
 def _until_first(command: list[str], text: bytes) -> float:
-    with _Terminal(command[1:]) as seen:
+    with Terminal(command[1:]) as seen:
         seen.wait(text)
         return seen.age
-
-
-class _Terminal:
-    """A program of this Python in a terminal of its own."""
-
-    def __init__(self, arguments: list[str]) -> None:
-        self._start = time.perf_counter()
-        self.drawn = b""
-        self._child, self._terminal = pty.fork()
-        if self._child == 0:
-            os.environ["TERM"] = "xterm-256color"
-            os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - measured
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, _SIZE)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.kill(self._child, signal.SIGKILL)
-        os.waitpid(self._child, 0)
-        os.close(self._terminal)
-
-    @property
-    def age(self) -> float:
-        """Seconds since it was started."""
-        return time.perf_counter() - self._start
-
-    @property
-    def peak(self) -> float:
-        """The most memory that it has had, in MB."""
-        status = Path(f"/proc/{self._child}/status").read_text("ascii", "replace")
-        return int(status.partition("VmHWM:")[2].split()[0]) / 1000
-
-    def wait(self, *texts: bytes) -> None:
-        """Until all of these are drawn, at any time."""
-        while not all(text in self.drawn for text in texts):
-            if self.age > _PATIENCE:
-                raise TimeoutError(repr(self.drawn[-500:]))
-            self._read(0.1)
-
-    def press(self, key: int) -> float:
-        """Seconds from a key to the last of what it made the program draw."""
-        while self._read(0.0):
-            pass
-        start = last = time.perf_counter()
-        os.write(self._terminal, bytes([key]))
-        patience = 1.0
-        while self._read(patience):
-            last, patience = time.perf_counter(), _QUIET
-        return last - start
-
-    def _read(self, patience: float) -> bool:
-        if not select.select([self._terminal], [], [], patience)[0]:
-            return False
-        self.drawn += os.read(self._terminal, 1 << 16)
-        return True

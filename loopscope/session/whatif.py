@@ -7,15 +7,14 @@ stopped elsewhere; from the first such point on a difference is a conjecture, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from loopscope.engine.decision import Decision
-from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Batch, ScopeKey
-from loopscope.engine.nearest import worst
+from loopscope.engine.events import ScopeKey
 from loopscope.engine.policy import Policy
+from loopscope.session.refold import Reader, identity_of, refold
 from loopscope.session.timeline import Timeline
 
 __all__ = ["STATES", "After", "Difference", "Differs", "Reader", "Side", "Trial", "attempt", "compare"]
@@ -23,8 +22,6 @@ __all__ = ["STATES", "After", "Difference", "Differs", "Reader", "Side", "Trial"
 STATES = ("new", "repeat", "warn", "stop")
 """How a batch is drawn."""
 _STATE = {"pass": 0, "warn": 2, "hard_stop": 3}
-_LOOK = 512
-"""Batches between two times that a fold looks whether it is still wanted."""
 
 
 class Side(Struct, frozen=True):
@@ -94,13 +91,6 @@ class Difference(Struct, frozen=True):
         return notes
 
 
-class Reader(Protocol):
-    """Reads whole batches again, for an override whose identity is another one."""
-
-    def batch(self, number: int) -> Batch | None:
-        """The batch with its arguments; None where its line is gone."""
-
-
 class Trial(NamedTuple):
     """One override, tried on the run as far as that went."""
 
@@ -120,13 +110,6 @@ class Trial(NamedTuple):
         return STATES[self.states[number - 1]] if number <= len(self.states) else ""
 
 
-class _Folded(NamedTuple):
-    """Every verdict of a policy."""
-
-    decisions: list[Decision]
-    keys_kept: int
-
-
 def verdicts(timeline: Timeline, policy: Policy, reader: Reader | None = None) -> tuple[list[Decision], int]:
     """The verdict on every batch under a policy, and how many recorded keys were kept under its identity.
 
@@ -135,42 +118,13 @@ def verdicts(timeline: Timeline, policy: Policy, reader: Reader | None = None) -
         policy: decides everything; the recording's own policies do not count.
         reader: needed where the policy's identity is not the one that the run was folded with.
     """
-    folded = _fold(timeline, policy, reader, len(timeline), _always)
+    folded = refold(timeline, policy, reader, len(timeline), _always)
     assert folded is not None  # noqa: S101 - it is wanted to its end
     return folded
 
 
 def _always() -> bool:
     return True
-
-
-def _fold(
-    timeline: Timeline, policy: Policy, reader: Reader | None, last: int, wanted: Callable[[], bool]
-) -> _Folded | None:
-    """The verdicts on the first `last` batches; None once nobody wants them any more."""
-    detector = LoopDetector(policy)
-    found: list[Decision] = []
-    between, kept = timeline.between, 0
-    for number in range(1, last + 1):
-        if number % _LOOK == 0 and not wanted():
-            return None
-        if number - 1 in between:
-            _revise(found, timeline.pass_over(detector, number - 1))
-        whole = reader.batch(number) if reader is not None else None
-        if whole is None:
-            found.append(timeline.decide(detector, number))
-            continue
-        kept += sum(call.key is not None for call in whole.calls)
-        digest, repeats = detector.identify(whole)
-        found.append(detector.fold(whole, digest, tuple(call.name or "" for call in whole.calls), repeats))
-    _revise(found, timeline.pass_over(detector, last))
-    return _Folded(found, kept)
-
-
-def _revise(found: list[Decision], later: Iterable[Decision]) -> None:
-    """What is decided when results are in may be worse than what was decided before."""
-    for decision in later:
-        found[decision.batch - 1] = worst(found[decision.batch - 1], decision)
 
 
 def compare(timeline: Timeline, policy: Policy, reader: Reader) -> Difference:
@@ -190,18 +144,15 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
         wanted: asked now and then; where it says no, there is no trial.
     """
     last = len(timeline)
-    same_identity = {_identity_of(each) for each in list(timeline.policies)} <= {_identity_of(policy)}
-    folded = _fold(timeline, policy, None if same_identity else reader, last, wanted)
+    same_identity = {identity_of(each) for each in list(timeline.policies)} <= {identity_of(policy)}
+    folded = refold(timeline, policy, None if same_identity else reader, last, wanted)
     if folded is None:
         return None
-    override = folded.decisions
-    baseline = [timeline.verdict(number) for number in range(1, last + 1)]
-    differing = tuple(
-        Differs(n, before, after)
-        for n, (before, after) in enumerate(zip(baseline, override, strict=True), 1)
-        if before.action != after.action or before.layer != after.layer or before.tool != after.tool
-    )
-    now, then = side(baseline), side(override)
+    baseline, override = _baseline(timeline, last), folded.decisions
+    said_before, said = _spoken(baseline), _spoken(override)
+    pairs = ((baseline[n - 1], override[n - 1]) for n in sorted({each.batch for each in (*said_before, *said)}))
+    differing = tuple(Differs(then.batch, now, then) for now, then in pairs if _gist(now) != _gist(then))
+    now, then = side(said_before), side(said)
     header = timeline.header
     enforced = header is not None and header.enforced
     difference = Difference(
@@ -209,17 +160,30 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
         override=then,
         differing=differing,
         after_first_stop=None if then.first_stop is None else after(timeline, then.first_stop, last),
-        certain_until=_certain_until(differing, override, enforced=enforced),
+        certain_until=_certain_until(differing, said, enforced=enforced),
         nothing_after=_nothing_after(differing) if enforced else None,
         keys_kept=folded.keys_kept,
     )
     states = bytes([_STATE[decision.action] or decision.hash_count > 1 for decision in override])
-    return Trial(policy, last, difference, states, _first_stops(override), _first_stops(baseline))
+    return Trial(policy, last, difference, states, _first_stops(said), _first_stops(said_before))
 
 
-def _identity_of(policy: Policy) -> tuple[object, ...]:
-    """What makes two calls the same under a policy."""
-    return policy.identity, tuple(sorted(policy.identity_fields.items())), policy.read_window
+def _baseline(timeline: Timeline, last: int) -> list[Decision]:
+    """The verdicts of the run's own policies."""
+    decisions = timeline.decisions[:last]
+    for number in [number for number in list(timeline.at_result) if number <= last]:
+        decisions[number - 1] = timeline.verdict(number)
+    return decisions
+
+
+def _spoken(verdicts: Iterable[Decision]) -> list[Decision]:
+    """Those that warn or stop."""
+    return [decision for decision in verdicts if decision.action != "pass"]
+
+
+def _gist(decision: Decision) -> tuple[object, ...]:
+    """What two verdicts that do not differ have in common."""
+    return decision.action, decision.layer, decision.tool
 
 
 def _first_stops(verdicts: Iterable[Decision]) -> dict[ScopeKey, int]:
@@ -273,7 +237,7 @@ def _certain_until(differing: Sequence[Differs], override: Sequence[Decision], *
     """
     if enforced:
         return differing[0].batch if differing else None
-    felt = next((decision.batch for decision in override if decision.action != "pass"), None)
+    felt = next((decision.batch for decision in override), None)
     return felt if differing else None
 
 

@@ -12,6 +12,7 @@ from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Event, Header, PolicySet, Result, RunStart
 from loopscope.engine.policy import BOUNDED, PROGRESS, Policy
 from loopscope.samples import samples
+from loopscope.session import refold
 from loopscope.session.timeline import Origin
 from loopscope.settings import Choice
 from loopscope.targets import open_session
@@ -242,3 +243,61 @@ def test_a_run_may_grow_while_it_is_tried() -> None:
     assert (trial.batches, len(trial.states), len(session)) == (1024, 1024, 1026)
     assert trial.difference.after_first_stop is not None
     assert trial.difference.after_first_stop.batches == 1024 - 9
+
+
+def test_a_run_that_was_come_upon_late_goes_on_from_its_state() -> None:
+    """What the engine had counted before counts under the override as well; its numbers are the timeline's."""
+    before = LoopDetector(Policy(hard_limit=9))
+    for n in range(1, 4):
+        before.observe(same(n))
+    stream: list[Event] = [same(n) for n in range(4, 8)]
+    session = session_of([None, *stream[:0]])
+    session.timeline.restore(before.snapshot())
+    for place, event in enumerate(stream):
+        session._store.events.append(event)  # type: ignore[attr-defined]
+        session.append([Line(event, place + 1, 1)])
+    difference = session.whatif(Policy(hard_limit=5))
+    assert [(d.batch, d.override.action) for d in difference.differing] == [
+        (2, "hard_stop"),
+        (3, "hard_stop"),
+        (4, "hard_stop"),
+    ]
+
+
+def test_trying_again_reads_no_line_twice() -> None:
+    """Neither under the same identity nor when the run has grown; of a few identities what was read is kept."""
+    stream: list[Event] = [batch(n, ("find", {"query": "x", "page": n})) for n in range(1, 6)]
+    session = session_of(stream)
+    store: Any = session._store
+    for limit in (5, 6, 7):
+        assert session.whatif(Policy(identity="full_args", hard_limit=limit)).override.stops == 0
+    assert store.reads == 5
+    more = batch(6, ("find", {"query": "x", "page": 1}))
+    store.events.append(more)
+    session.append([Line(more, 5, 1)])
+    assert session.whatif(Policy(identity="full_args", warn_threshold=2)).override.warnings == 1
+    assert store.reads == 6
+    for n in range(6):
+        session.whatif(Policy(identity_fields={"find": (str(n),)}))
+    session.whatif(Policy(identity="full_args"))
+    assert store.reads == 6 + 6 * 6 + 6
+
+
+def test_another_identity_that_nobody_wants_is_read_no_further() -> None:
+    """And the next trial goes on where it ended."""
+    session = session_of([batch(n, ("find", {"query": "x", "page": n})) for n in range(1, 1101)])
+    assert session.attempt(Policy(identity="full_args"), lambda: False) is None
+    store: Any = session._store
+    assert store.reads == 511
+    assert session.attempt(Policy(identity="full_args")) is not None
+    assert store.reads == 1100
+
+
+def test_of_very_long_runs_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result is the same."""
+    session = session_of([same(n) for n in range(1, 8)])
+    kept = session.whatif(Policy(hard_limit=6))
+    monkeypatch.setattr(refold, "_MOST_KEPT", 3)
+    other = session_of([same(n) for n in range(1, 8)])
+    assert other.whatif(Policy(hard_limit=6)) == kept
+    assert other.timeline not in refold._KEPT
