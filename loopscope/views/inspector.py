@@ -16,7 +16,7 @@ from loopscope.views import bounds, why
 from loopscope.views.calls import bounded, keyed, tool_names
 from loopscope.views.cells import cell_len
 from loopscope.views.flow import flow, wrap
-from loopscope.views.model import Line, Span, clip, crop
+from loopscope.views.model import Line, Span, Style, clip, crop
 from loopscope.views.words import amount, money, plural, size
 
 __all__ = ["batch_lines", "body", "height", "lines"]
@@ -71,7 +71,21 @@ def batch_lines(session: Session, width: int) -> list[Line]:
         crop((Span(" hash ", "dim"), Span(row.hash), Span("   alias ", "dim"), Span(letter_name(row.letter))), width)
     )
     result.extend(_sightings(session, number, width))
+    result.extend(_ended(session, number, width))
     return result
+
+
+def _ended(session: Session, number: int, width: int) -> list[Line]:
+    """How the run ended, at the last batch of its scope."""
+    record = session.timeline.scopes[session.timeline.scope_of(number)]
+    if record.end is None or record.batches[-1] != number:
+        return []
+    smooth = record.end.status == "completed"
+    words = inert(record.end.status + (f": {record.end.reason}" if record.end.reason else ""), _TEXT)
+    head = (Span(" run  ", "dim"), Span("ended "))
+    first, *rest = wrap(words, max(1, width - 12))
+    tone: Style = "text" if smooth else "warn"
+    return [(*head, Span(first, tone)), *((Span(" " * 12 + piece, tone),) for piece in rest[: ARGUMENT_LINES - 1])]
 
 
 def _head(session: Session, batch: Batch | None, width: int) -> list[Line]:

@@ -127,14 +127,14 @@ def _line(row: Row, lane: Lane | None, width: int, *, marked_row: bool) -> Line:
     tone: Style = "dim" if row.evicted else "text"
     state = WORST[row.worst]
     count = f"{row.batches:,}".rjust(_COUNT)
+    room = max(0, width - len(row.branches) - len("▶■ ") - len(count))
     status = f"  {row.status}" if row.status else ""
-    room = width - len(row.branches) - len("▶■ ") - len(count)
-    label = fit(row.label + status, max(0, room))
+    shown = fit(clip(row.label, max(room - len(status), min(room, _SHORT))) + status, room)
     line: Line = (
         Span("▶" if here else " ", "key"),
         Span(row.branches, "dim"),
         Span(GLYPH[state], "dim" if row.evicted else TONE[state]),
-        Span(f" {label}", tone, "strong" if here else ""),
+        Span(f" {shown}", tone, "strong" if here else ""),
         Span(count, "dim"),
     )
     return crop(marked(line, "cursor") if marked_row else line, width)

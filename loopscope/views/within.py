@@ -82,24 +82,33 @@ def _counted(session: Session, row: Row) -> Iterator[Step]:
 
 
 def _decided(session: Session, row: Row) -> Iterator[Step]:
-    """The verdict, and what comes of it at once."""
+    """The verdict before its tools run, and what comes of it at once."""
+    yield from _verdict(session, row._replace(decision=session.timeline.decisions[row.n - 1]))
+
+
+def _verdict(session: Session, row: Row) -> Iterator[Step]:
     text = safe_name(headline(row.decision, session.letters(row.scope)))
     yield Step("verdict", f"{GLYPH[row.state]} {text}", STYLE[row.state])
-    if row.state == "stop":
+    if row.state == "warn":
+        yield Step("effect", "a warning is queued for the model's next turn")
+    elif row.state == "stop" and row.decision.at == "result":
+        yield Step("effect", "the scope's next batch is stopped for it")
+    elif row.state == "stop":
         ran = f"{unenforced(session)}: the tools run"
         yield Step("effect", "the calls are removed, no tool runs" if session.timeline.removed(row.n) else ran)
-    elif row.state == "warn":
-        yield Step("effect", "a warning is queued for the model's next turn")
 
 
 def _results(session: Session, row: Row) -> Iterator[Step]:
-    """What came back, and warnings that the recording says were put back or lost."""
+    """What came back, what is decided then, and warnings that the recording says were put back or lost."""
     for place, result in enumerate(session.results(row.n)[:_MOST], 1):
         if result is not None:
             whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
             failed = "error, " if result.status == "error" else ""
             style: Style = "warn" if failed else "text"
             yield Step("result", f"result {place} of {len(row.names)}: {failed}{size(whole)}", style)
+    later = session.timeline.at_result.get(row.n)
+    if later is not None:
+        yield from _verdict(session, row._replace(decision=later))
     for event in session.timeline.between.get(row.n, ()):
         if isinstance(event, Warned) and event.scope == row.scope and event.state in ("requeued", "dropped"):
             what = "put back: the model's turn failed" if event.state == "requeued" else "dropped"

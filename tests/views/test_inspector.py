@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from loopscope.engine.events import Call, Usage
+from loopscope.engine.events import Call, RunEnd, Usage
 from loopscope.session.session import Session
 from loopscope.views import inspector, why
 from loopscope.views.model import line_width
@@ -189,3 +189,22 @@ def test_a_view_gives_what_is_asked_for() -> None:
     whole = inspector.body(session, 60)
     assert inspector.height(session, 60) == len(whole)
     assert inspector.lines(session, 3, 4, 60) == whole[3:7]
+
+
+def test_how_the_run_ended_at_its_last_batch() -> None:
+    """With the reason where there is one; not at the batches before it, nor while it goes on."""
+    story = looping(2)
+    session = story.session()
+    session.seek(2)
+    assert not any("run  ended" in line for line in texts(inspector.batch_lines(session, 60)))
+    session = story.end("completed").session()
+    session.seek(2)
+    assert texts(inspector.batch_lines(session, 60))[-1] == " run  ended completed"
+    session.seek(1)
+    assert not any("run  ended" in line for line in texts(inspector.batch_lines(session, 60)))
+    story.events.append(RunEnd(status="error", reason="RecursionError: " + "limit " * 20, **story._common()))
+    session = story.session()
+    session.seek(2)
+    lines = inspector.batch_lines(session, 40)
+    assert texts(lines)[-6].startswith(" run  ended error: RecursionError:")
+    assert max(line_width(line) for line in lines) <= 40

@@ -93,3 +93,11 @@ def test_the_chosen_row_is_marked() -> None:
     first, second = scopes.draw(scopes.rows(session), session.lane, 40, chosen=1)
     assert {span.mark for span in second} == {"cursor"}
     assert "cursor" not in {span.mark for span in first}
+
+
+def test_how_a_run_ended_stands_behind_a_long_name() -> None:
+    """The name gives way, down to what one knows it by."""
+    story = Story().in_scope("2", "1f077aaa-6240-68d4-8002-08681e89470b").call("a", {}).end("cancelled")
+    session = story.session()
+    assert texts(scopes.body(session, 40))[1].split("   ")[0] == "▶└─ · run 1f077aaa-624…  cancelled"
+    assert "run 1f077aa…" in texts(scopes.body(session, 26))[1]

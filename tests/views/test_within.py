@@ -82,3 +82,17 @@ def test_the_lines() -> None:
     assert lines[2][1].mark == "cursor"
     assert lines[4][1].style == "ahead"
     assert max(map(line_width, lines)) <= 40
+
+
+def test_a_verdict_that_comes_with_the_results() -> None:
+    """The batch passes, its results come, and then a layer that looks at them decides."""
+    policy = Policy(warn_threshold=9, hard_limit=9).with_(error_streak={"warn": 2, "hard_limit": 3})
+    story = Story(policy)
+    for n in range(3):
+        story.call("sql", {"query": f"{n}"}, "no", status="error")
+    session = story.session()
+    told = [step.text for step in within.steps(session, 2)]
+    assert told.index("· PASS B seen once") < told.index("result 1 of 1: error, 2 B")
+    assert told[-2:] == ["▲ WARN error_streak sql 2/2", "a warning is queued for the model's next turn"]
+    told = [step.text for step in within.steps(session, 3)]
+    assert told[-2:] == ["■ STOP error_streak sql 3/3", "the scope's next batch is stopped for it"]
