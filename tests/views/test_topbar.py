@@ -42,7 +42,7 @@ def test_a_narrow_bar_keeps_what_matters_most() -> None:
     assert bar(session, 50) == " a-ver…   5/6   ■ STOP identical_call_set A 5/5"
     live = texts(topbar.lines(session, 0, 1, 80, "PAUSED"))[0]
     assert live == " PAUSED a-very-long-name-of-a-…   t/r   5/6   ■ STOP identical_call_set A 5/5"
-    assert bar(session, 140).startswith(" a-very-long-name-of-a-recording.jsonl   scope t/r")
+    assert bar(session, 140).startswith(" REPLAY a-very-long-name-of-a-recording.jsonl   scope t/r")
 
 
 def test_a_long_scope_gives_way_to_a_short_source() -> None:
