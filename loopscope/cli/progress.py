@@ -11,6 +11,7 @@ __all__ = ["Progress"]
 _PATIENCE = 1.0
 """Seconds before there is a line at all."""
 _EVERY = 0.2
+_BAR = 24
 
 
 class Progress:
@@ -18,18 +19,26 @@ class Progress:
 
     Args:
         noun: what is counted, in the plural.
+        total: how many there are; None where nobody knows.
     """
 
-    def __init__(self, noun: str) -> None:
+    def __init__(self, noun: str, total: int | None = None) -> None:
         self._noun = noun
+        self._total = total
         self._due = time.monotonic() + _PATIENCE if sys.stderr.isatty() else float("inf")
         self._shown = 0
 
     def at(self, count: int) -> None:
         """So many are done."""
         if time.monotonic() >= self._due:
-            self._show(f"loopscope: {count:,} {self._noun} …")
+            self._show(self._line(count))
             self._due = time.monotonic() + _EVERY
+
+    def _line(self, count: int) -> str:
+        if not self._total:
+            return f"loopscope: {count:,} {self._noun} …"
+        done = _BAR * min(count, self._total) // self._total
+        return f"loopscope: {count:,} of {self._total:,} {self._noun} [{'#' * done}{'-' * (_BAR - done)}]"
 
     def _show(self, text: str) -> None:
         sys.stderr.write(f"\r{text.ljust(self._shown)}")

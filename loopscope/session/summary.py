@@ -19,10 +19,13 @@ class Run(Struct, frozen=True):
     """One recording, what a person says of it, and what each policy does to it."""
 
     name: str
+    """What it is called where many are named; no two have the same."""
     batches: int
     outcomes: Sequence[Outcome]
     """In the order of the policies."""
     label: Label | None = None
+    target: str = ""
+    """What opens it."""
 
 
 class Summary(Struct, frozen=True):

@@ -15,9 +15,11 @@ __all__ = ["Line", "Mark", "Span", "Style", "clip", "crop", "fit", "line_width",
 Style: TypeAlias = Literal[
     "text", "dim", "title", "key", "ok", "repeat", "warn", "stop", "ahead",
     "bar_ok", "bar_repeat", "bar_warn", "bar_stop", "tick_warn", "tick_stop",
+    "cool_1", "cool_2", "cool_3", "cool_4", "warm_1", "warm_2", "warm_3", "warm_4",
 ]  # fmt: skip
 """What a span means. `title` heads a section, `key` is a key to press, `bar_…` fills a bar: the same colours, but never
-reversed or underlined as the words are; `tick_…` is a line across such a bar."""
+reversed or underlined as the words are; `tick_…` is a line across such a bar. `cool_…` and `warm_…` are the shades of a
+heat map, warm where more is worse."""
 Mark: TypeAlias = Literal["", "strong", "cursor"]
 """What is laid over a style: `strong` for what moved at this step, `cursor` for the column or row that is selected."""
 ELLIPSIS = "…"

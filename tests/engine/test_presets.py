@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Control, Result, ScopeKey
 from loopscope.engine.identity import Identity
@@ -93,7 +94,7 @@ def test_a_snapshot_goes_on_under_them(limits: Policy, preset: Policy, run: Any,
 
 def test_a_warning_ends_the_look_at_a_batch() -> None:
     """deer-flow issue 5243: three reads in one message, warning at 2 and stop at 3: until 2026-09-07 only a warning."""
-    limits = {"tool_freq_warn": 2, "tool_freq_hard_limit": 3}
+    limits: dict[str, Any] = {"tool_freq_warn": 2, "tool_freq_hard_limit": 3}
     reads = batch(1, *[("read_file", {"path": path}) for path in "abc"])
     (now,) = LoopDetector(Policy(**limits)).observe(reads)
     (then,) = LoopDetector(AUGUST.with_(**limits)).observe(reads)
@@ -103,7 +104,7 @@ def test_a_warning_ends_the_look_at_a_batch() -> None:
 
 def test_a_warning_of_equal_batches_hides_the_batch_from_the_frequency() -> None:
     """deer-flow pull request 5245: the batch that is warned is not counted by the second layer."""
-    limits = {"warn_threshold": 2, "hard_limit": 9, "tool_freq_warn": 3, "tool_freq_hard_limit": 4}
+    limits: dict[str, Any] = {"warn_threshold": 2, "hard_limit": 9, "tool_freq_warn": 3, "tool_freq_hard_limit": 4}
     same = [batch(n, ("bash", {"command": "ls"})) for n in range(1, 5)]
     assert [d.action for d in decide(LoopDetector(Policy(**limits)), same)] == ["pass", "warn", "warn", "hard_stop"]
     assert [d.action for d in decide(LoopDetector(AUGUST.with_(**limits)), same)] == ["pass", "warn", "pass", "warn"]
@@ -139,7 +140,7 @@ def test_results_of_any_run_count_in_the_thread() -> None:
     """Layers that look at results do so over the runs, and a decision at a result has the run of the result."""
     policy = BOUNDED.with_(scope="thread", warn_threshold=50, hard_limit=50)
     detector = LoopDetector(policy)
-    made = []
+    made: list[Decision] = []
     for n in range(1, 7):
         scope = ("t", f"r{n}")
         made += detector.observe(batch(10 * n, ("bash", {"command": f"step {n}"}), scope=scope))

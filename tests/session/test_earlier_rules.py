@@ -51,6 +51,7 @@ def test_scopes_of_a_shared_history_are_not_taken_for_forgotten() -> None:
 def test_the_whole_view_can_be_drawn(policy: Policy) -> None:
     """Also of hashes that this run never had."""
     session = once_per_run(6, policy, other=True)
+    text = ""
     for number in range(1, len(session) + 1):
         session.seek(number)
         text = render(session)
@@ -70,7 +71,8 @@ def test_results_that_come_in_another_run_count() -> None:
     session = session_of(stream, Origin(policy))
     assert session.open_at_first_stop() == 5
     assert "error_streak.hard_limit >= 6" in session.explain().lines[-1] or session.explain().changes
-    forgets = [*stream[:9], Control(seq=33, **place, action="reset"), *stream[9:]]
+    reset = Control(seq=33, ts=None, thread_id="t", run_id="r7", action="reset")
+    forgets = [*stream[:9], reset, *stream[9:]]
     assert session_of(forgets, Origin(policy)).first_stop() is None
 
 

@@ -126,7 +126,7 @@ def test_a_gap_replaces_the_state_and_keeps_what_is_shown() -> None:
     assert (session.row(2).decision.batch, session.row(2).decision.hash_count) == (2, 5)
     first, second, real = states(session, run)
     assert first.scopes == second.scopes == real.scopes
-    assert not session.timeline.whole(session.timeline.scope_of(2))
+    assert not session.timeline.whole(session.timeline.scopes[session.timeline.scope_of(2)].batches)
 
 
 def test_states_and_policies_that_cannot_be_taken() -> None:

@@ -6,6 +6,7 @@ Apart from what they style. No rule refers to anything outside of its document.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from loopscope.views.palette import DARK, LIGHT, Palette
 
@@ -153,31 +154,37 @@ thead{{display:table-header-group}}*{{print-color-adjust:exact;-webkit-print-col
 """Of a page, beside its drawings."""
 
 
-def picture_style(theme: str | None) -> str:
+def _nothing(_palette: Palette) -> str:
+    return ""
+
+
+def picture_style(theme: str | None, more: Callable[[Palette], str] = _nothing) -> str:
     """The style sheet of a picture that stands alone: its colours written out, as not every viewer knows names.
 
     Args:
         theme: `dark` or `light`; None follows whoever looks at it, light where that is not known.
+        more: further rules, for a palette.
     """
+    light, dark = (_written_out(_DRAWING + more(palette), palette) for palette in (LIGHT, DARK))
     if theme is not None:
-        return _written_out(_DRAWING, THEMES[theme])
-    dark = _written_out(_DRAWING, DARK)
-    return f"{_written_out(_DRAWING, LIGHT)}@media (prefers-color-scheme:dark){{{dark}}}"
+        return dark if theme == "dark" else light
+    return f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
 
 
 def _written_out(style: str, palette: Palette) -> str:
     return re.sub(r"var\(--(\w+)\)", lambda found: str(getattr(palette, found[1])), style)
 
 
-def page_style(theme: str | None) -> str:
+def page_style(theme: str | None, more: Callable[[Palette], str] = _nothing) -> str:
     """The style sheet of a page; printed, every page is light.
 
     Args:
         theme: `dark` or `light`; None follows the reader.
+        more: further rules, for a palette.
     """
     on_screen = {None: "screen and (prefers-color-scheme:dark)", "dark": "screen"}
-    dark = f"@media {on_screen[theme]}{{{_named(DARK)}}}" if theme in on_screen else ""
-    return f"{_named(LIGHT)}{dark}{_PAGE}{_DRAWING}"
+    dark = f"@media {on_screen[theme]}{{{_named(DARK)}{more(DARK)}}}" if theme in on_screen else ""
+    return f"{_named(LIGHT)}{more(LIGHT)}{dark}{_PAGE}{_DRAWING}"
 
 
 def _named(palette: Palette) -> str:

@@ -6,8 +6,6 @@ hash, applies. It follows the reader's light or dark, and prints light.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import PurePath
 
 from loopscope import __version__
@@ -17,6 +15,7 @@ from loopscope.views import detect, topbar
 from loopscope.views.glyphs import GLYPH
 from loopscope.views.web import look, panels, report
 from loopscope.views.web.counts import counts
+from loopscope.views.web.document import document
 from loopscope.views.web.markup import Markup, tag
 from loopscope.views.web.pieces import Told, facts, sign
 from loopscope.views.words import plural
@@ -31,25 +30,9 @@ def page(session: Session, *, theme: str | None = None) -> str:
         session: what to tell.
         theme: `dark` or `light`; None follows the reader.
     """
-    style = look.page_style(theme)
     name = inert(PurePath(session.source).name or session.source)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=_policy(style)),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content=theme or "light dark"),
-        tag("meta", name="generator", content=f"loopscope {__version__}"),
-        tag("title", f"{name}: {topbar.verdict(session).text}"),
-        tag("style", Markup(style)),
-    )
     body = tag("body", _header(session, name), tag("main", *_sections(session)), _footer(session), class_="loopscope")
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _policy(style: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return document(f"{name}: {topbar.verdict(session).text}", look.page_style(theme), body, theme)
 
 
 def _header(session: Session, name: str) -> Markup:

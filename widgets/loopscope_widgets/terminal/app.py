@@ -10,16 +10,18 @@ from functools import partial
 from pathlib import Path
 
 from textual.app import App, SystemCommand
+from textual.command import CommandPalette
 from textual.events import Event, Key
 from textual.screen import Screen
 
 from loopscope.errors import LoopscopeError, UsageError
 from loopscope.session.live import LiveSession
 from loopscope.session.session import Session
+from loopscope.views.glyphs import in_ascii
 from loopscope_widgets.terminal.keymap import LIST, OWN, Keymap
 from loopscope_widgets.terminal.panes.base import ASCII
 from loopscope_widgets.terminal.screens.debug import DebugScreen
-from loopscope_widgets.terminal.screens.opening import Attach, Opened, Opener
+from loopscope_widgets.terminal.screens.opening import Attach, KeyedScreen, Opened, Opener
 from loopscope_widgets.terminal.theme import DARK, LIGHT, THEMES
 
 __all__ = ["LoopscopeApp"]
@@ -41,7 +43,7 @@ class LoopscopeApp(App[None]):
         theme: str | None = None,
         ascii_only: bool = False,
         no_color: bool = False,
-        screen: Callable[[], DebugScreen] | None = None,
+        screen: Callable[[], KeyedScreen] | None = None,
         opener: Opener | None = None,
         keys: Keymap | None = None,
         control: bool = False,
@@ -49,7 +51,9 @@ class LoopscopeApp(App[None]):
         with _environment(no_color=no_color):
             super().__init__()
         self.session = session
-        self._first = screen or (partial(DebugScreen, session) if session is not None else None)
+        self._first: Callable[[], KeyedScreen] | None = screen
+        if screen is None and session is not None:
+            self._first = partial(DebugScreen, session)
         self.opener = opener or _plainly
         self._control = control
         self.keys = keys or Keymap()
@@ -78,7 +82,7 @@ class LoopscopeApp(App[None]):
         """The debugger is the first screen: a bare one before it would only be drawn over. Else it is the picker."""
         return self._picker() if self._first is None else self._with_keys(self._first())
 
-    def _with_keys(self, screen: DebugScreen) -> DebugScreen:
+    def _with_keys(self, screen: KeyedScreen) -> KeyedScreen:
         screen.keymap = self.keys
         return screen
 
@@ -136,6 +140,11 @@ class LoopscopeApp(App[None]):
                 return
         await super().on_event(event)
 
+    def action_command_palette(self) -> None:
+        """Find an action by its words."""
+        if self.use_command_palette and not CommandPalette.is_open(self):
+            self.push_screen(CommandPalette(placeholder="words of an action", id="--command-palette"))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the command palette offers: every key's action by its words, the themes, a picture of the screen."""
         if isinstance(screen, DebugScreen):
@@ -144,7 +153,8 @@ class LoopscopeApp(App[None]):
             for node, keys in ((screen, screen.keys), (pane, special), (pane, self.keys.of(LIST))):
                 for key in keys:
                     run = partial(node.run_action, key.action)
-                    yield SystemCommand(key.help.capitalize(), f"key {key.shown}", run)
+                    shown = in_ascii(key.shown) if self.has_class(ASCII) else key.shown
+                    yield SystemCommand(key.help.capitalize(), f"key {shown}", run)
         for own in THEMES:
             title = f"Theme {own.name}"
             yield SystemCommand(title, "draw in these colours", partial(setattr, self, "theme", own.name))

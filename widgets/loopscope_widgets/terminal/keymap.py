@@ -23,6 +23,7 @@ __all__ = [
     "LIVE",
     "OWN",
     "PRESETS",
+    "TUNE",
     "WHATIF",
     "WINDOW",
     "Key",
@@ -179,6 +180,24 @@ WINDOW: tuple[Key, ...] = (
     Key("picker.type", "slash,colon", "type", "/ :", "type the path of a recording", "In a window"),
     Key("picker.close", "escape,q", "leave", "esc q", "leave the list of recordings", "In a window"),
 )
+TUNE: tuple[Key, ...] = (
+    Key("tune.right", "l,right", "across(1)", "l →", "the next value of the first setting", "In Tune"),
+    Key("tune.left", "h,left", "across(-1)", "h ←", "the value before", "In Tune"),
+    Key("tune.slice.next", "right_square_bracket", "slice(1)", "]", "the next slice", "In Tune", "Slice", "[]"),
+    Key("tune.slice.previous", "left_square_bracket", "slice(-1)", "[", "the slice before", "In Tune"),
+    Key("tune.metric.next", "m", "metric(1)", "m", "count something else", "In Tune", "Count", "m"),
+    Key("tune.metric.previous", "M", "metric(-1)", "M", "count what was counted before", "In Tune"),
+    Key("tune.best", "b", "best", "b", "go to the advised setting, then to today's limits", "In Tune", "Advised", "b"),
+    Key("tune.pane.next", "tab", "next_pane(1)", "tab", "next pane", "In Tune", "Pane", "tab"),
+    Key("tune.pane.previous", "shift+tab", "next_pane(-1)", "shift+tab", "previous pane", "In Tune"),
+    Key("tune.pane.settings", "1", "pane(1)", "1", "Settings: the heat map", "In Tune"),
+    Key("tune.pane.runs", "2", "pane(2)", "2", "Runs: each under the chosen setting", "In Tune"),
+    Key("tune.pane.front", "3", "pane(3)", "3", "Front: what no other setting beats", "In Tune"),
+    Key("tune.pane.advice", "4", "pane(4)", "4", "Advice: which setting to take, and why", "In Tune"),
+    Key("tune.help", "question_mark,f1", "help", "? F1", "these keys", "In Tune", "Keys", "?"),
+    Key("tune.close", "escape,q", "leave", "esc q", "quit", "In Tune", "Quit", "q"),
+)
+"""Keys of the screen of a sweep."""
 PRESETS: dict[str, dict[str, str]] = {
     "vscode": {"batch.next": "n,f10", "event.next": "s,f11", "scope.end": "r,shift+f11", "breakpoint.next": "c,f5",
                "breakpoint.here": "b,f9"}
@@ -196,6 +215,7 @@ _TOGETHER = (
     ("confirm.", WINDOW),
     ("choose.", (*WINDOW, *LIST)),
     ("export.", (*WINDOW, *LIST)),
+    ("tune.", (*TUNE, *LIST)),
 )
 """Keys that work at the same time: those of the panes, and those of each kind of window, by what its ids begin with."""
 _MODIFIERS = ("ctrl+", "shift+", "alt+", "super+")
@@ -251,7 +271,7 @@ def keymap(wanted: object, where: str) -> Keymap:
         changed.update(PRESETS[preset])
     elif preset is not None:
         problems.append(f"there is no preset {preset!r}: there is {', '.join(PRESETS)}")
-    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *BESIDE, *WHATIF, *BREAKPOINTS, *WINDOW)}
+    known = {key.id for key in (*GLOBAL, *LIST, *LIVE, *BESIDE, *WHATIF, *BREAKPOINTS, *WINDOW, *TUNE)}
     for identity, value in _flat(table):
         if identity not in known:
             near = difflib.get_close_matches(identity, known, n=1)

@@ -7,12 +7,13 @@ reversed.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import get_args
+from typing import cast, get_args
 
 from rich.style import Style as RichStyle
 from textual.theme import Theme
 
 from loopscope.views import palette as colours
+from loopscope.views.heat import SHADES, shade
 from loopscope.views.model import Mark, Style
 
 __all__ = ["DARK", "LIGHT", "THEMES", "styles_for"]
@@ -81,6 +82,10 @@ def styles_for(*, dark: bool, no_color: bool) -> dict[tuple[Style, Mark], RichSt
         "tick_warn": RichStyle(color=palette.background, bgcolor=palette.warn),
         "tick_stop": RichStyle(color=palette.background, bgcolor=palette.stop),
     }
+    for level in range(1, len(SHADES) + 1):
+        for name, harm in (("cool", False), ("warm", True)):
+            found = shade(palette, level, harm=harm)
+            base[cast("Style", f"{name}_{level}")] = RichStyle(color=found.text, bgcolor=found.back)
     over: dict[Mark, RichStyle] = {
         "": RichStyle.null(),
         "strong": RichStyle(bold=True),

@@ -31,12 +31,12 @@ from loopscope_widgets.terminal.panes.strip import KeyLine, Tabs, TimelineStrip,
 from loopscope_widgets.terminal.panes.whatif import WhatIfPane
 from loopscope_widgets.terminal.screens.halting import Halting
 from loopscope_widgets.terminal.screens.help import lines as help_lines
+from loopscope_widgets.terminal.screens.opening import KeyedScreen
 from loopscope_widgets.terminal.screens.reader import Changed, Reader
 from loopscope_widgets.terminal.screens.trying import Trying
 
 __all__ = ["DebugScreen"]
 
-_FIRST = 2
 _LEFT = (1, 7)
 _MIDDLE = (2, 4, 5)
 """Panes that share a column: those of the left one stand below each other, those of the middle one in one place."""
@@ -55,13 +55,15 @@ def _layout(breakpoints: list[tuple[int, str]], cells: int) -> str:
     return [name for least, name in breakpoints if cells >= least][-1]
 
 
-class DebugScreen(Halting, Trying):
+class DebugScreen(Halting, Trying, KeyedScreen):
     """One session with its panes."""
 
     AUTO_FOCUS = ""
     BINDINGS = bindings(GLOBAL)
     OWN: ClassVar[tuple[Key, ...]] = ()
     """Keys of this kind of screen alone."""
+    FIRST: ClassVar[int] = 2
+    """The pane that has the focus at first: Detect answers how far the run is from being stopped."""
     HORIZONTAL_BREAKPOINTS = _WIDTHS
     VERTICAL_BREAKPOINTS = _HEIGHTS
 
@@ -93,7 +95,7 @@ class DebugScreen(Halting, Trying):
         for pane in middle:
             pane.beside = tuple(f" │ {other.number} {other.name}" for other in middle if other is not pane)
         self.tabs = Tabs(self.panes)
-        self._mark_shown(_FIRST)
+        self._mark_shown(self.FIRST)
         self.still = self.top.mode
         """What the bar calls this when it does not play."""
         self.passed: WeakSet[KeyEvent] = WeakSet()
@@ -126,8 +128,8 @@ class DebugScreen(Halting, Trying):
         yield KeyLine(self.keys)
 
     def on_mount(self) -> None:
-        """Detect has the focus: it answers how far the run is from being stopped."""
-        self.set_focus(self.pane(_FIRST))
+        """The first pane has the focus, and the breakpoints of the last look are there."""
+        self.set_focus(self.pane(self.FIRST))
         self.load_breakpoints()
         self._look_for_nearest()
         self.call_after_refresh(self._say_where)

@@ -6,13 +6,22 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from textual.message import Message
+from textual.screen import Screen
 
 from loopscope.session.session import Session
+from loopscope_widgets.terminal.keymap import Keymap
 
-__all__ = ["Attach", "Opened", "Opener"]
+__all__ = ["Attach", "KeyedScreen", "Opened", "Opener"]
 
 Opener: TypeAlias = Callable[[str], Session]
 """Reads a target into a session."""
+
+
+class KeyedScreen(Screen[None]):
+    """A screen that can be the first one."""
+
+    keymap: Keymap
+    """The keys as the user has them."""
 
 
 class Attach(Message):

@@ -1,0 +1,155 @@
+"""Measuring recordings under policies: in this process, in others beside it, or on a cluster.
+
+One recording is one piece of work, so that a worker reads its file itself and sends back numbers alone. Who schedules
+the pieces is joblib's business.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from loopscope.engine.policy import PRESETS, Policy
+from loopscope.errors import LoopscopeError, MissingExtraError, UsageError
+from loopscope.session.grid import Grid
+from loopscope.session.sweep import Outcome
+
+__all__ = ["CLUSTERS", "INSTEAD", "Measured", "Plan", "jobs_for", "measure", "measure_all", "on_cluster"]
+
+CLUSTERS = ("dask", "ray")
+INSTEAD = ("bounded", "progress")
+"""Presets that are measured beside a grid: what to advise where no setting of the grid will do."""
+_WORTH = 20_000_000
+"""Bytes to be decided from which on other processes are worth their start."""
+
+
+class Plan(NamedTuple):
+    """What each recording is measured under."""
+
+    base: Policy
+    grid: Grid | None = None
+    policies: tuple[Policy, ...] = ()
+    """Where there is no grid."""
+
+
+class Measured(NamedTuple):
+    """What each policy does to one recording, or why that is not known."""
+
+    target: str
+    batches: int = 0
+    outcomes: Sequence[Outcome] = ()
+    instead: Sequence[Outcome] = ()
+    """Of the presets in `INSTEAD`."""
+    problem: str = ""
+    code: int = 0
+    """The exit code that the problem asks for."""
+    skipped: int = 0
+    """Lines of which something could not be read."""
+
+
+@lru_cache(maxsize=2)
+def _policies(plan: Plan) -> tuple[Policy, ...]:
+    """Once a worker, not once a recording."""
+    if plan.grid is None:
+        return plan.policies
+    return tuple(cell.policy for cell in plan.grid.cells(plan.base))
+
+
+def measure(target: str, plan: Plan, channel: str | None = None) -> Measured:
+    """Decide one recording under every policy of a plan; what goes wrong is told in the result."""
+    from loopscope.session.tune import outcomes
+    from loopscope.settings import Choice, Settings
+    from loopscope.targets import open_session
+
+    try:
+        session = open_session(target, Choice(Settings(plan.base), fixed=True), channel)
+        instead = [] if plan.grid is None else [PRESETS[name] for name in INSTEAD]
+        wanted = _policies(plan)
+        found = outcomes(session.timeline, [*wanted, *instead], session)
+    except LoopscopeError as error:
+        return Measured(target, problem=str(error), code=error.exit_code)
+    last = len(wanted)
+    return Measured(target, len(session), found[:last], found[last:], skipped=len(session.problems))
+
+
+def jobs_for(targets: Sequence[str], plan: Plan) -> int:
+    """How many processes are worth it: one where the work is done before others have started."""
+    size = sum(os.stat(target).st_size for target in targets if os.path.isfile(target))  # noqa: PTH113, PTH116 - any name
+    plain = plan.base.severity_first and plan.base.scope == "run" and not plan.base.looks_at_results
+    folds = 1 if plain and plan.grid is not None else len(_policies(plan))
+    return 1 if size * max(1, folds) < _WORTH or len(targets) == 1 else -1
+
+
+def measure_all(
+    targets: Sequence[str], plan: Plan, channel: str | None, jobs: int, *, cluster: bool = False
+) -> Iterator[Measured]:
+    """Each recording under every policy, in order, as they are done.
+
+    Args:
+        targets: what `loopscope.targets` opens.
+        plan: what to measure them under.
+        channel: of checkpoint files.
+        jobs: processes; 1 is this one, -1 as many as there are cores.
+        cluster: leave the number to the cluster that joblib is set to.
+    """
+    if jobs == 1 and not cluster:
+        yield from (measure(target, plan, channel) for target in targets)
+        return
+    import joblib
+
+    backend, _ = joblib.parallel.get_active_backend()
+    return_as = "generator" if backend.supports_return_generator else "list"
+    parallel = joblib.Parallel(n_jobs=-1 if cluster else jobs, return_as=return_as)
+    yield from parallel(joblib.delayed(measure)(target, plan, channel) for target in targets)
+
+
+def on_cluster(name: str) -> AbstractContextManager[Any]:
+    """Within it, joblib's work goes to a cluster.
+
+    Args:
+        name: `dask` starts workers here, `dask=ADDRESS` takes those of a scheduler; and so with `ray`.
+
+    Raises:
+        UsageError: if there is no such kind of cluster, or no answer at its address.
+        MissingExtraError: if its package is not installed.
+    """
+    kind, _, address = name.partition("=")
+    if kind not in CLUSTERS:
+        raise UsageError(f"--cluster {name}: must be {' or '.join(CLUSTERS)}, with =ADDRESS where one runs already")
+    try:
+        return _KINDS[kind](address or None)
+    except ImportError:
+        extra = "loopscope[cluster]" if kind == "dask" else "ray"
+        raise MissingExtraError(f"--cluster {kind} needs another package: pip install '{extra}'") from None
+    except OSError as error:
+        raise UsageError(f"--cluster {name}: no answer there: {error}") from None
+
+
+def _dask(address: str | None) -> AbstractContextManager[Any]:
+    from distributed import Client
+    from joblib import parallel_config
+
+    with ExitStack() as stack:
+        options = {"timeout": _PATIENCE} if address else {"dashboard_address": None}
+        stack.enter_context(Client(address, **options))  # type: ignore[no-untyped-call]
+        stack.enter_context(parallel_config("dask"))
+        return stack.pop_all()
+
+
+def _ray(address: str | None) -> AbstractContextManager[Any]:
+    import ray  # pyright: ignore[reportMissingImports]
+    from joblib import parallel_config
+    from ray.util.joblib import register_ray  # pyright: ignore[reportMissingImports]
+
+    ray.init(address=address, logging_level="ERROR")
+    register_ray()
+    config: AbstractContextManager[Any] = parallel_config("ray")
+    return config
+
+
+_KINDS: dict[str, Callable[[str | None], AbstractContextManager[Any]]] = {"dask": _dask, "ray": _ray}
+_PATIENCE = 10
+"""Seconds that a scheduler may take to answer."""
