@@ -29,7 +29,8 @@ _LABELS = 11
 _NAME, _SHORT_NAME, _CELL = 27, 21, 13
 _ROOMY = 70
 _LEAST_ROWS = 3
-_MOST_LISTED = 60
+_PART = 11
+"""Cells of the shortest part of the list of what differs."""
 _TALL = 20
 _WORD = {"warn": "WARN", "hard_stop": "STOP"}
 _STATE = {"pass": "new", "warn": "warn", "hard_stop": "stop"}
@@ -260,7 +261,11 @@ def _differs(numbers: Sequence[int], trial: Trial | None, cursor: int) -> Line:
     spans = [Span("differs".ljust(_LABELS), "dim")]
     if trial is None:
         return tuple(spans)
-    differing = {differs.batch for differs in trial.difference.differing}
+    found = trial.difference.differing
+    low, high = (
+        bisect_left(found, number, key=lambda differs: differs.batch) for number in (numbers[0], numbers[-1] + 1)
+    )
+    differing = {differs.batch for differs in found[low:high]}
     unknown = _uncertain_from(trial.difference)
     for place, number in enumerate(numbers):
         past = unknown is not None and number > unknown
@@ -282,12 +287,13 @@ def _listed(session: Session, sheet: Sheet, width: int, most: int) -> list[Line]
     if trial is None:
         return []
     differing = trial.difference.differing
-    whole = flow([_part(session, differs) for differs in differing[:_MOST_LISTED]], width)
-    if len(differing) <= _MOST_LISTED and len(whole) <= most:
+    count = most * max(1, width // _PART)
+    whole = flow([_part(session, differs) for differs in differing], width) if len(differing) <= count else []
+    if len(differing) <= count and len(whole) <= most:
         return [crop(line, width) for line in whole]
     at = bisect_left(differing, session.cursor, key=lambda differs: differs.batch)
     first = max(0, min(at - 1, len(differing) - 1))
-    parts = [_part(session, differs) for differs in differing[first : first + _MOST_LISTED]]
+    parts = [_part(session, differs) for differs in differing[first : first + count]]
     return [crop(line, width) for line in flow(parts, width)[:most]]
 
 
