@@ -1,7 +1,8 @@
 """A real agent that listens, for tests that need a process of their own.
 
-`python agent.py [--pause SECONDS] [--batches N] [--late N] [--limit N] [--results] [--observe]`: one search after
-another, A B A B and so on. It tells each tool call on stdout, and its engine's state as JSON for each line on stdin.
+`python agent.py [--pause SECONDS] [--batches N] [--late N] [--limit N] [--results] [--observe] [--wait]`: one search
+after another, A B A B and so on; with --wait it goes on when a viewer is there. It tells each tool call on stdout, and
+its engine's state as JSON for each line on stdin.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--results", action="store_true")
     parser.add_argument("--observe", action="store_true")
+    parser.add_argument("--wait", action="store_true")
     asked = parser.parse_args()
     policy = DEFAULT.with_(hard_limit=asked.limit, tool_freq_warn=5000, tool_freq_hard_limit=9000)
     guard = loopscope.LoopDetectionMiddleware(policy=policy.with_(result_aware=True) if asked.results else policy)
@@ -65,7 +67,9 @@ def main() -> None:
     def script(messages: list[BaseMessage]) -> Turn:
         done = sum(message.type == "ai" for message in messages)
         if done == asked.late:
-            loopscope.listen("looper", control=not asked.observe)
+            link = loopscope.listen("looper", control=not asked.observe)
+            if asked.wait:
+                link.hold_first_batch()
             say("listening")
         return turn(("search", {"query": "AB"[done % 2]})) if done < asked.batches else DONE
 

@@ -27,8 +27,8 @@ def viewer() -> Iterator[Callable[..., Viewer]]:
     """Attaches to agents, and leaves them."""
     attached: list[Viewer] = []
 
-    def attach(agent: Agent, *, control: bool = True) -> Viewer:
-        attached.append(Viewer(Follow(agent.pid, control=control)))
+    def attach(agent: Agent, *, control: bool = True, first: Callable[[Follow], object] = bool) -> Viewer:
+        attached.append(Viewer(Follow(agent.pid, control=control), first))
         return attached[-1]
 
     yield attach

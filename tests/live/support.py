@@ -17,7 +17,7 @@ from loopscope.link.follow import Follow
 from loopscope.session.live import LiveSession
 
 PROGRAM = Path(__file__).with_name("agent.py")
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 class Agent:
@@ -61,10 +61,16 @@ class Agent:
 
 
 class Viewer:
-    """A session that follows, fed by a thread as the debugger's is; call `take` to see what came."""
+    """A session that follows, fed by a thread as the debugger's is; call `take` to see what came.
 
-    def __init__(self, feed: Follow) -> None:
+    Args:
+        feed: a process that nobody follows yet.
+        first: called before it does: an agent that waits for a viewer is still there where it began.
+    """
+
+    def __init__(self, feed: Follow, first: Callable[[Follow], object] = bool) -> None:
         self.feed = feed
+        first(feed)
         self.live = LiveSession(feed.name)
         self._inbox: queue.SimpleQueue[object] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._read)

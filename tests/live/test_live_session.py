@@ -41,7 +41,7 @@ def test_a_viewer_from_the_beginning_has_the_state_of_the_engine(
     agent: Agents, viewer: Viewers, options: tuple[str, ...]
 ) -> None:
     """Batches, warnings and what was delivered: state in the viewer == state in the process."""
-    process = agent("--pause", "0.002", *options)
+    process = agent("--wait", "--pause", "0.002", *options)
     seen = viewer(process)
     seen.until(lambda live: len(live.session) > 8)
     paused(seen)
@@ -59,7 +59,7 @@ def test_a_viewer_from_the_beginning_has_the_state_of_the_engine(
 @pytest.mark.parametrize("options", [(), ("--results",)])
 def test_a_late_viewer_has_it_too(agent: Agents, viewer: Viewers, options: tuple[str, ...]) -> None:
     """The engine had decided batches before anybody could look: they count, and are not shown."""
-    process = agent("--pause", "0.002", "--late", "7", *options)
+    process = agent("--wait", "--pause", "0.002", "--late", "7", *options)
     seen = viewer(process)
     seen.until(lambda live: len(live.session) > 4)
     paused(seen)
@@ -76,9 +76,8 @@ def test_a_late_viewer_has_it_too(agent: Agents, viewer: Viewers, options: tuple
 
 def test_steering_is_seen_and_changes_the_state_on_both_sides(agent: Agents, viewer: Viewers) -> None:
     """A held batch tells the verdict it would get; the limit that is set then decides it, here and there."""
-    process = agent("--pause", "0.002", "--limit", "6")
-    seen = viewer(process)
-    seen.feed.request("setBreakpoints", breakpoints=[{"kind": "stop"}])
+    process = agent("--wait", "--pause", "0.002", "--limit", "6")
+    seen = viewer(process, first=lambda feed: feed.request("setBreakpoints", breakpoints=[{"kind": "stop"}]))
     seen.until(lambda live: live.holds())
     held = seen.live.holds()
     assert held is not None
@@ -97,14 +96,14 @@ def test_steering_is_seen_and_changes_the_state_on_both_sides(agent: Agents, vie
 
 def test_the_process_ends_and_all_is_kept(agent: Agents, viewer: Viewers) -> None:
     """Whether it ends by itself or is killed; the batches are there, and can be read again."""
-    process = agent("--pause", "0.002", "--batches", "6")
+    process = agent("--wait", "--pause", "0.002", "--batches", "6")
     seen = viewer(process, control=False)
     seen.until(lambda live: live.state == "ended")
     assert len(seen.live.session) == 6
     seen.live.session.seek(2)
     assert seen.live.session.batch(2) is not None
     assert not seen.live.paused
-    other = agent("--pause", "0.002")
+    other = agent("--wait", "--pause", "0.002")
     watching = viewer(other)
     paused(watching)
     other.end()
@@ -114,7 +113,7 @@ def test_the_process_ends_and_all_is_kept(agent: Agents, viewer: Viewers) -> Non
 
 def test_a_returning_viewer_goes_on_where_it_was(agent: Agents, viewer: Viewers) -> None:
     """After a drop only what is new comes; no batch is shown twice."""
-    process = agent("--pause", "0.002")
+    process = agent("--wait", "--pause", "0.002")
     seen = viewer(process)
     seen.until(lambda live: len(live.session) > 3)
     seen.feed._client._connection.shutdown(2)
@@ -128,7 +127,7 @@ def test_a_returning_viewer_goes_on_where_it_was(agent: Agents, viewer: Viewers)
 
 def test_a_viewer_that_leaves_lets_the_agent_go_on(agent: Agents, viewer: Viewers) -> None:
     """Nothing but the pause was noticed."""
-    process = agent("--pause", "0.002")
+    process = agent("--wait", "--pause", "0.002")
     seen = viewer(process)
     paused(seen)
     count = process.tools
@@ -138,7 +137,7 @@ def test_a_viewer_that_leaves_lets_the_agent_go_on(agent: Agents, viewer: Viewer
 
 def test_a_late_viewers_numbers_are_told_as_the_process_counts(agent: Agents, viewer: Viewers) -> None:
     """It shows its first batch as 1, and a breakpoint at its 12th holds the process at its own 19th."""
-    process = agent("--pause", "0.002", "--late", "7")
+    process = agent("--wait", "--pause", "0.002", "--late", "7")
     seen = viewer(process)
     paused(seen)
     live = seen.live
