@@ -147,7 +147,7 @@ def test_a_late_viewers_numbers_are_told_as_the_process_counts(agent: Agents, vi
     assert [str(point) for point in told] == [f"batch {wanted + 7}"]
     seen.feed.request("setBreakpoints", breakpoints=msgspec.to_builtins(told))
     seen.feed.request("continue")
-    seen.until(lambda live: live.holds() and live.holds().reason == "breakpoint")
+    seen.until(lambda live: any(held.reason == "breakpoint" for held in live.held.values()))
     held = live.holds()
     assert held is not None
     assert held.decision is not None
