@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from loopscope.adapters.bounded.found import Found, functions_of, loops_in
@@ -67,7 +67,7 @@ def _bounded_loops(level: Level, cycle: Cycle) -> Iterator[Claim]:
         if found.role != "wrap" or found.node not in cycle.nodes:
             continue
         loop = found.loop
-        asking = [(each, known_by) for each in level.routers_of(cycle.nodes) if (known_by := _asks(each, loop))]
+        asking = list(_asking(level.routers_of(cycle.nodes), loop))
         if not asking:
             continue
         how: Certainty = "seen" if any(each == "seen" for _, each in asking) else "inferred"
@@ -79,6 +79,14 @@ def _bounded_loops(level: Level, cycle: Cycle) -> Iterator[Claim]:
         if loop.budgets:
             yield Claim("budget", how, f"{name} has budgets: {', '.join(loop.budgets)}", node)
         yield from _given_up(known, asking, name)
+
+
+def _asking(routers: Iterable[Router], loop: BoundedLoop) -> Iterator[tuple[Router, Certainty]]:
+    """The routers that ask the loop, and how that is known."""
+    for router in routers:
+        how = _asks(router, loop)
+        if how is not None:
+            yield router, how
 
 
 def _asks(router: Router, loop: BoundedLoop) -> Certainty | None:

@@ -85,10 +85,11 @@ def _member(module: ModuleType, name: str, reference: str) -> Any:
     return found
 
 
-def _compiled(found: Any, reference: str) -> Any:
-    if callable(found) and not hasattr(found, "get_graph") and not hasattr(found, "compile"):
+def _compiled(given: Any, reference: str) -> Any:
+    found: Any = given
+    if callable(given) and not hasattr(given, "get_graph") and not hasattr(given, "compile"):
         try:
-            found = found()
+            found = given()
         except Exception as error:
             said = inert(f"{type(error).__name__}: {error}", 300)
             raise UsageError(f"calling {inert(reference, 200)}() failed: {said}; lint takes a graph") from error

@@ -111,6 +111,7 @@ def test_a_stop_reason_carries_what_was_tried() -> None:
     script = [turn(bash("ls")), turn(bash("pwd")), turn(bash("pwd")), turn(bash("pwd"))]
     agent(script, guard, tools=[shell.tool]).invoke(ask(), context=context)
     reason = guard.consume_stop_reason("r")
+    assert reason is not None
     assert reason == context["stop_reason"] == "loop_capped"
     assert [(each.calls[0]["args"]["command"], each.times, each.result) for each in reason.tried] == [
         ("ls", 1, "ran ls"),

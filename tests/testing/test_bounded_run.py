@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, Required, TypedDict
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -177,9 +177,9 @@ def test_an_escalation_of_ones_own() -> None:
 class Counted(TypedDict, total=False):
     """A state with a counter of the user's own."""
 
-    tries: int
-    error: str
-    last: str
+    tries: Required[int]
+    error: Required[str]
+    last: Required[str]
 
 
 def test_a_loop_that_is_bounded_by_hand_is_bounded() -> None:

@@ -47,7 +47,9 @@ def test_a_node_keeps_its_name_its_parameters_and_its_ways() -> None:
 
     def work(state: Work, config: RunnableConfig, *, runtime: Runtime[None]) -> Command[Literal["other"]]:
         """Does it."""
-        seen.append((config["configurable"]["thread_id"], runtime.execution_info is not None, state["rows"]))
+        seen.append(
+            (config.get("configurable", {})["thread_id"], runtime.execution_info is not None, state.get("rows"))
+        )
         return Command(goto="other", update={"log": ["went"]})
 
     loop = loop_of()
