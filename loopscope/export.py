@@ -10,9 +10,14 @@ from typing import Any
 from loopscope.engine.policy import Policy
 from loopscope.recording.inert import inert
 
-__all__ = ["FORMATS", "to_json", "to_python", "to_toml", "to_yaml"]
+__all__ = ["DEERFLOW", "FORMATS", "to_json", "to_python", "to_toml", "to_yaml"]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+DEERFLOW = (
+    "warn_threshold", "hard_limit", "window_size", "max_tracked_threads", "tool_freq_warn", "tool_freq_hard_limit",
+    "tool_freq_overrides",
+)  # fmt: skip
+"""The settings of DeerFlow's `loop_detection:` section."""
 _ODD = re.compile(r"[^ -~]")
 
 
@@ -74,10 +79,14 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def to_yaml(policy: Policy) -> str:
-    """A YAML file that names every setting; its keys also fit DeerFlow's `loop_detection:` section."""
+    """DeerFlow's `loop_detection:` section, which is a policy file too; what DeerFlow has not follows its settings."""
     import yaml  # noqa: PLC0415 - 15 ms that only this format is to cost
 
-    return yaml.safe_dump(_plain(policy), sort_keys=False)
+    values = _plain(policy)
+    theirs = yaml.safe_dump({name: values.pop(name) for name in DEERFLOW}, sort_keys=False)
+    ours = yaml.safe_dump(values, sort_keys=False) if values else ""
+    note = "# loopscope's own: DeerFlow has no such settings\n" if values else ""
+    return "loop_detection:\n" + "".join(f"  {line}" for line in f"{theirs}{note}{ours}".splitlines(keepends=True))
 
 
 def to_json(policy: Policy) -> str:

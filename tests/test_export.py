@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopscope.engine.policy import PRESETS, Limits, Policy
-from loopscope.export import FORMATS, to_python, to_toml
+from loopscope.export import FORMATS, to_python, to_toml, to_yaml
 from loopscope.settings import load_policy
 
 _NUMBERS = st.integers(1, 1000)
@@ -37,6 +37,10 @@ _POLICIES = st.builds(
     tool_freq_overrides=st.dictionaries(_NAMES, _LIMITS, max_size=3),
     identity=st.sampled_from(["salient", "full_args"]),
     identity_fields=st.dictionaries(_NAMES, st.lists(_NAMES, min_size=1, max_size=3).map(tuple), max_size=3),
+    read_window=st.sampled_from(["buckets", "exact"]),
+    tool_freq_window=st.sampled_from(["limits", "unbounded"]),
+    severity_first=st.booleans(),
+    scope=st.sampled_from(["run", "thread"]),
 )
 
 
@@ -82,4 +86,14 @@ def test_toml_names_every_setting_and_takes_notes() -> None:
         "warn_threshold = 3\n# stops the run\nhard_limit = 5\nwindow_size = 20\nmax_tracked_threads = 100\n"
         "tool_freq_warn = 30\ntool_freq_hard_limit = 50\n\n# single tools\n[tool_freq_overrides]\n"
         "bash = { warn = 60, hard_limit = 300 }\n"
+    )
+
+
+def test_yaml_is_deerflows_section() -> None:
+    """Its own settings under its own key; ours, which it has not, below a note."""
+    text = to_yaml(Policy(hard_limit=6))
+    assert text.splitlines()[:3] == ["loop_detection:", "  warn_threshold: 3", "  hard_limit: 6"]
+    assert "#" not in text
+    assert "  # loopscope's own: DeerFlow has no such settings\n  severity_first: false\n" in to_yaml(
+        Policy(severity_first=False)
     )

@@ -13,10 +13,13 @@ from loopscope.cli.options import json_option, policy_choice, policy_options, ta
 from loopscope.errors import PolicyError, UsageError
 
 if TYPE_CHECKING:
+    from loopscope.engine.policy import Policy
     from loopscope.settings import Settings
 
 __all__ = ["command"]
 
+_FILES = {"toml": "loopscope.toml", "yaml": "loop_detection.yaml", "json": "limits.json", "python": "limits.py"}
+"""What an export is called unless somebody says otherwise."""
 _NOTES = {
     "warn_threshold": "Equal batches of tool calls in the window: from this many on the model is warned ...",
     "hard_limit": "... and from this many on the run is stopped.",
@@ -114,15 +117,45 @@ def export(
 ) -> None:
     """Print the limits in force as a policy file, or as the lines of a program.
 
-    With TARGET, a recording or sample:NAME, those that it would be replayed under.
+    With TARGET, a recording or sample:NAME, those that it would be replayed under. yaml is DeerFlow's loop_detection:
+    section. Beside it, on stderr: what --policy and --set change, and the command that shows the limits at work.
     """
     from loopscope.export import FORMATS
 
-    text = FORMATS[language](_settings(target, policy, sets).policy)
+    after = _settings(target, policy, sets).policy
+    text = FORMATS[language](after)
     if output is None:
         click.echo(text, nl=False)
     else:
         _write(Path(output), text, force=force)
+    _tell_export(target, _settings(target, None, ()).policy, after, language, output)
+
+
+def _tell_export(target: str | None, before: Policy, after: Policy, language: str, output: str | None) -> None:
+    """The difference to what was loaded, and how to verify the export."""
+    from loopscope.recording.inert import inert
+    from loopscope.views.exporting import differences
+
+    against = inert(target) if target is not None else "the limits in force here"
+    click.echo(f"against {against}:", err=True)
+    for told in differences(before, after) or ["nothing changes"]:
+        click.echo(f"  {told}", err=True)
+    needed = output is None and (target is None or language != "python")
+    saved = f", once it is saved as {_FILES[language]}" if needed else ""
+    click.echo(
+        inert(f"verify{saved}: {_verify(target, output or _FILES[language], before, after, language)}"), err=True
+    )
+
+
+def _verify(target: str | None, file: str, before: Policy, after: Policy, language: str) -> str:
+    from shlex import quote
+
+    from loopscope.views.exporting import KINDS, Export, command
+
+    if target is None:
+        return f"python {quote(file)}" if language == "python" else f"loopscope config show --policy {quote(file)}"
+    kind = next(kind for kind in KINDS if (kind.name == "Python") == (language == "python"))
+    return command(Export(kind, target, file, before, after))
 
 
 @command.command()

@@ -61,8 +61,7 @@ def text(kind: Kind, policy: Policy) -> str:
         return to_toml(policy)
     if kind.name == "Python":
         return to_python(policy)
-    section = to_yaml(Policy.parse({name: policy.to_dict()[name] for name in _DEERFLOW}))
-    return "loop_detection:\n" + "".join(f"  {line}\n" for line in section.splitlines())
+    return to_yaml(_kept(kind, policy))
 
 
 def _kept(kind: Kind, policy: Policy) -> Policy:

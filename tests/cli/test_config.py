@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,37 @@ def test_init_writes_a_commented_file_that_sets_the_defaults(cli: Cli, tmp_path:
     assert cli("config", "init", "--force", "--set", "hard_limit=9").code == 0
     assert load_policy(str(file)) == Policy(hard_limit=9)
     assert cli("config", "init", "no/such/folder.toml").err.endswith("cannot be written: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("language", "name"), [("toml", "new.toml"), ("yaml", "new.yaml"), ("json", "new.json"), ("python", "new.py")]
+)
+def test_an_export_says_what_it_changes_and_how_to_verify_it(
+    cli: Cli, record: Record, language: str, name: str
+) -> None:
+    """Against what was loaded; the command can be run as it is told, and decides under the exported limits."""
+    record(["a"] * 8, policy={"hard_limit": 4})
+    told = cli("config", "export", "run.jsonl", "--set", "hard_limit=6", "--format", language, "-o", name).err
+    lines = told.splitlines()
+    assert lines[:3] == [f"wrote {name}", "against run.jsonl:", "  hard_limit 4 → 6"]
+    words = shlex.split(lines[3].removeprefix("verify: "))
+    assert words[0] == "loopscope"
+    assert "hard_limit=6" in words if language == "python" else name in words
+    shown = cli(*words[1:])
+    assert shown.code == 0
+    assert "6/6" in shown.out or "STOP" in shown.out
+
+
+def test_an_export_without_a_recording_shows_the_limits(cli: Cli, tmp_path: Path) -> None:
+    """Where nothing can be replayed, the file's own limits are shown; a program is run."""
+    outcome = cli("config", "export")
+    assert outcome.err == (
+        "against the limits in force here:\n  nothing changes\n"
+        "verify, once it is saved as loopscope.toml: loopscope config show --policy loopscope.toml\n"
+    )
+    (tmp_path / "loopscope.toml").write_text(outcome.out)
+    assert cli("config", "show", "--policy", "loopscope.toml").code == 0
+    told = cli("config", "export", "--format", "python", "--set", "hard_limit=9", "-o", "my limits.py").err
+    assert told.splitlines()[1:] == [
+        "against the limits in force here:", "  hard_limit 5 → 9", "verify: python 'my limits.py'",
+    ]  # fmt: skip
