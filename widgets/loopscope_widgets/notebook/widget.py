@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -107,6 +108,23 @@ class LoopWidget(anywidget.AnyWidget):
                 self._set("cursor", session.cursor)
                 self._set("scope", _scope_of(session.lane))
                 self.frame = made
+
+    def open(self) -> None:
+        """Tell the browser of it."""
+        super().open()
+        self._hear_anywhere()
+
+    def _send(self, msg: Any, buffers: Any = None) -> None:
+        super()._send(msg, buffers)
+        self._hear_anywhere()
+
+    def _hear_anywhere(self) -> None:
+        """Take the browser's messages on whichever shell they come, so that buttons work while a cell runs.
+
+        ipykernel from 7.4 on takes them on the shell that sent last, which is the one that a running cell keeps busy.
+        """
+        with suppress(AttributeError):
+            del self.comm._reply_subshell_id
 
     def _set(self, name: str, value: object) -> None:
         if getattr(self, name) != value:
