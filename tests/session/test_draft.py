@@ -39,7 +39,7 @@ def test_what_a_policy_sets_beyond_that_has_a_row_too() -> None:
     rows = drafts.settings(Draft.of(DEFAULT).take(policy), [])
     assert {("identity_fields", "find"), ("budget", "tool_calls", "warn")} <= set(rows)
     assert ("tool_freq_overrides", "rare", "warn") in rows
-    assert get(policy, ("identity_fields", "find")) == ["query"]
+    assert str(get(policy, ("identity_fields", "find"))) == "['query']"
     assert [kind(path) for path in (("identity_fields", "find"), ("budget", "tool_calls", "warn"))] == ["other"] * 2
     with pytest.raises(PolicyError, match="has no steps; a preset sets it"):
         Draft.of(policy).step(("identity_fields", "find"), 1)
@@ -132,6 +132,6 @@ def test_changes_lead_from_one_policy_to_the_other(before: Policy, after: Policy
 
 def test_tools_by_how_often_they_were_called() -> None:
     """Without those that have no name."""
-    calls = [("grep", {"pattern": "x"})], [("bash", {}), ("bash", {})], [(None, {})], [("grep", {}), ("bash", {})]
-    session = session_of([batch(n, *each) for n, each in enumerate(calls, 1)])
+    calls: list[list[str | None]] = [["grep"], ["bash", "bash"], [None], ["grep", "bash"]]
+    session = session_of([batch(n, *[(name, {}) for name in each]) for n, each in enumerate(calls, 1)])
     assert tools_of(session.timeline) == ["bash", "grep"]

@@ -223,8 +223,13 @@ def test_a_trial_has_the_state_of_every_batch(baseline: Policy, override: Policy
 def test_a_trial_that_nobody_wants_is_given_up() -> None:
     """In the midst of it."""
     session = session_of([same(n) for n in range(1, 1201)])
-    asked: list[int] = []
-    assert session.attempt(Policy(hard_limit=9), lambda: asked.append(1) or len(asked) < 2) is None  # type: ignore[func-returns-value]
+    asked: list[bool] = []
+
+    def wanted() -> bool:
+        asked.append(True)
+        return len(asked) < 2
+
+    assert session.attempt(Policy(hard_limit=9), wanted) is None
     assert len(asked) == 2
     assert session.attempt(Policy(hard_limit=9)) is not None
 

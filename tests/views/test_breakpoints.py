@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loopscope.engine.breakpoints import KINDS, parse
+from loopscope.engine.breakpoints import KINDS, Breakpoint, parse
 from loopscope.session.session import Session
 from loopscope.views import breakpoints
 from loopscope.views.model import line_width, plain
@@ -21,7 +21,7 @@ def with_points(*written: str) -> Session:
 def test_a_row_each() -> None:
     """On or off, number, condition, hits up to the cursor and in all."""
     session = with_points("stop", "once hash A >= 2", "tool bash")
-    session.breakpoints[2] = breakpoints.Breakpoint("tool", "bash", enabled=False)
+    session.breakpoints[2] = Breakpoint("tool", "bash", enabled=False)
     assert texts(breakpoints.body(session, 34)) == [
         "● 1 stop                       1/2",
         "● 2 once hash A >= 2           4/5",
@@ -33,7 +33,7 @@ def test_a_row_each() -> None:
 def test_where_one_holds_it_stands_out_and_the_chosen_one_is_marked() -> None:
     """Off ones are dim."""
     session = with_points("stop", "batch 2", "stop")
-    session.breakpoints[2] = breakpoints.Breakpoint("stop", enabled=False)
+    session.breakpoints[2] = Breakpoint("stop", enabled=False)
     first, second, third = breakpoints.body(session, 40, 1)
     assert (first[2].style, second[2].style, third[2].style) == ("title", "text", "dim")
     assert [line[0].mark for line in (first, second, third)] == ["", "cursor", ""]
@@ -106,7 +106,7 @@ def test_why_none_is_reached() -> None:
     """None there, none on, none that holds on that side."""
     session = Story().call("x", {}).session()
     assert breakpoints.none_there(session, 1) == "there is no breakpoint; b sets one at this batch, B lists them"
-    session.breakpoints.append(breakpoints.Breakpoint("stop", enabled=False))
+    session.breakpoints.append(Breakpoint("stop", enabled=False))
     assert breakpoints.none_there(session, 1).startswith("1 breakpoint, none of them on")
     session.breakpoints.append(parse("stop"))
     assert breakpoints.none_there(session, 1) == "no breakpoint holds after batch 1 in t/r"

@@ -20,10 +20,8 @@ TOML, YAML, PYTHON = KINDS
 OWN = DEFAULT.with_(hard_limit=8, tool_freq_overrides={"web.search": {"warn": 3, "hard_limit": 400}})
 
 
-def export(kind: exporting.Kind, after: Policy = OWN, before: Policy = DEFAULT, **more: Any) -> Export:
-    return Export(
-        **{"kind": kind, "source": "runs/a run.jsonl", "file": kind.file, "before": before, "after": after} | more
-    )
+def export(kind: exporting.Kind, after: Policy = OWN, source: str = "runs/a run.jsonl", file: str = "") -> Export:
+    return Export(kind, source, file or kind.file, DEFAULT, after)
 
 
 @pytest.mark.parametrize("policy", [OWN, *PRESETS.values()], ids=["own", *PRESETS])

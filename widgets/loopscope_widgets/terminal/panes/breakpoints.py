@@ -34,13 +34,6 @@ class BreakpointsPane(LinePane):
     class Changed(Message):
         """The breakpoints are other ones."""
 
-    class Edit(Message):
-        """One is to be edited; a new one where there is none to edit."""
-
-        def __init__(self, place: int | None) -> None:
-            super().__init__()
-            self.place = place
-
     class Counted(Message):
         """A thread has looked at batches, all of them unless it was told not to go on."""
 
@@ -121,13 +114,13 @@ class BreakpointsPane(LinePane):
         self.show()
         self.scroll_to_line(self._row)
 
-    def action_new(self) -> None:
-        """Ask for a condition."""
-        self.post_message(self.Edit(None))
+    async def action_new(self) -> None:
+        """Ask for a condition: at once, as the next key belongs to it."""
+        await self.screen.run_action(f"edit_breakpoint({len(self.session.breakpoints)})")
 
-    def action_choose(self) -> None:
+    async def action_choose(self) -> None:
         """Edit the one that is chosen, or begin with one."""
-        self.post_message(self.Edit(self._row if self.session.breakpoints else None))
+        await self.screen.run_action(f"edit_breakpoint({self._row})")
 
     def action_arm(self) -> None:
         """On or off."""
@@ -147,10 +140,10 @@ class BreakpointsPane(LinePane):
             tell(self, "there is no breakpoint; i asks for one", problem=True)
         return bool(self.session.breakpoints)
 
-    def on_click(self, event: Click) -> None:
+    async def on_click(self, event: Click) -> None:
         """Choose a row; a second click edits it."""
         place = self.line_of(event)
         if place is not None and self.session.breakpoints:
             self._choose(place[0])
             if event.chain > 1:
-                self.action_choose()
+                await self.action_choose()

@@ -58,16 +58,6 @@ class WhatIfPane(LinePane):
             self.version = version
             self.trial = trial
 
-    class Presets(Message):
-        """The list of presets is asked for."""
-
-    class Apply(Message):
-        """These limits are to be in force."""
-
-        def __init__(self, draft: Draft) -> None:
-            super().__init__()
-            self.draft = draft
-
     def __init__(self, session: Session, journal: Journal) -> None:
         super().__init__(self._body, number=5, name="What-if")
         self.session = session
@@ -252,9 +242,9 @@ class WhatIfPane(LinePane):
         self.journal.look()
         self.show()
 
-    def action_presets(self) -> None:
-        """Ask for a preset."""
-        self.post_message(self.Presets())
+    async def action_presets(self) -> None:
+        """Ask for a preset: at once, as the next key is for the list."""
+        await self.screen.run_action("presets")
 
     def action_beside(self) -> None:
         """A further column."""
@@ -279,9 +269,9 @@ class WhatIfPane(LinePane):
             return
         self.take(self.draft.turn(by))
 
-    def action_apply(self) -> None:
+    async def action_apply(self) -> None:
         """Put the active column in force."""
-        self.post_message(self.Apply(self.draft))
+        await self.screen.run_action("apply_limits")
 
     def action_differing(self, direction: int) -> None:
         """Go to a batch whose verdicts differ."""

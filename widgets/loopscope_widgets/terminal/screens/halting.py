@@ -77,18 +77,19 @@ class Halting(Screen[None]):
         """They were put on, off or away in the pane."""
         self.breakpoints_changed()
 
-    def on_breakpoints_pane_edit(self, event: BreakpointsPane.Edit) -> None:
-        """Ask for the condition."""
+    def action_edit_breakpoint(self, place: int) -> None:
+        """Ask for the condition of the breakpoint in this place; of a new one where there is none."""
         from loopscope_widgets.terminal.screens.condition import Condition  # noqa: PLC0415 - loaded when it is asked for
 
-        text = "" if event.place is None else breakpoints.written(self.session.breakpoints[event.place])
-        self.app.push_screen(Condition(text), partial(self._edited, event.place))
+        points = self.session.breakpoints
+        text = breakpoints.written(points[place]) if place < len(points) else ""
+        self.app.push_screen(Condition(text), partial(self._edited, place))
 
-    def _edited(self, place: int | None, point: Breakpoint | None) -> None:
+    def _edited(self, place: int, point: Breakpoint | None) -> None:
         if point is None:
             return
         points = self.session.breakpoints
-        if place is None or place >= len(points):
+        if place >= len(points):
             points.append(point)
         else:
             points[place] = msgspec.structs.replace(point, enabled=points[place].enabled)

@@ -12,7 +12,6 @@ from textual.screen import Screen
 
 from loopscope.engine.policy import PRESETS, Policy
 from loopscope.recording.inert import inert
-from loopscope.session.draft import Draft
 from loopscope.session.journal import Journal
 from loopscope.session.session import Session
 from loopscope.views import exporting
@@ -35,7 +34,7 @@ class Trying(Screen[None]):
         """Why no policy can be put in force; nothing where it can."""
         return "" if self.apply is not None else "this is a recording; e exports the limits"
 
-    def on_what_if_pane_presets(self) -> None:
+    def action_presets(self) -> None:
         """Ask which preset to take."""
         from loopscope_widgets.terminal.screens.choose import Choose  # noqa: PLC0415 - loaded when it is asked for
 
@@ -54,10 +53,10 @@ class Trying(Screen[None]):
         if chosen is not None:
             self.whatif.take(self.whatif.draft.take(policies[chosen]))
 
-    def on_what_if_pane_apply(self, event: WhatIfPane.Apply) -> None:
+    def action_apply_limits(self) -> None:
         """Ask once, then put them in force."""
         why = self.cannot_apply()
-        draft: Draft = event.draft
+        draft = self.whatif.draft
         said = exporting.differences(self.session.policy, draft.policy)
         if why:
             tell(self, f"cannot apply: {why}", problem=True)
