@@ -153,7 +153,7 @@ def test_a_small_terminal_that_grows(terminal: Terminal, recording: Path) -> Non
     terminal.line(command(recording, "--theme", "light", "--ascii"))
     terminal.wait("[2 Detect]", "X STOP identical_call_set A 5/5")
     terminal.tmux("resize-window", "-x", "130", "-y", "40")
-    terminal.wait("2 Detect | 4 Graph -", "3 Inspect #5")
+    terminal.wait("2 Detect | 4 Graph | 5 What-if -", "3 Inspect #5")
     terminal.press("q")
     terminal.wait("ended 0")
 
