@@ -4,15 +4,20 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 
 from loopscope.cli import run
-from loopscope.engine.events import Batch, Event, Result, RunEnd, RunStart
+from loopscope.engine.events import Batch, Control, Event, Header, Result, RunEnd, RunStart
+from loopscope.link.discovery import Entry, entries
+from loopscope.link.follow import Follow
+from loopscope.recording.feed import Connection, Held, Message, Snapshotted
 from loopscope.recording.reader import read
 
 ROOT = Path(__file__).parents[2]
@@ -66,9 +71,9 @@ class Pair(NamedTuple):
                     yield message
 
 
-def begun(command: list[str]) -> subprocess.Popen[str]:
+def begun(command: list[str], **variables: str) -> subprocess.Popen[str]:
     """A program that has begun, in the folder of the programs."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")]), **variables}
     return subprocess.Popen(
         [sys.executable, *command],
         cwd=PROGRAMS,
@@ -115,3 +120,53 @@ def test_a_program_cannot_tell_that_it_is_observed(pair: Pair) -> None:
     ends = [event for event in pair.events if isinstance(event, RunEnd)]
     assert {start.scope for start in starts} == {end.scope for end in ends} >= {batch.scope for batch in batches}
     assert run(["replay", "--verify", str(pair.recording)]) == 0
+
+
+def watched(pid: int, *, steps: bool) -> list[Message]:
+    """All that a viewer gets of this process, which waits for one; where it steps, each batch is held and let go."""
+    feed = Follow(_entry(pid), control=steps)
+    seen: list[Message] = []
+    try:
+        for message in feed:
+            seen.append(message)
+            if isinstance(message, Snapshotted) and steps:
+                feed.request("pause")
+            elif isinstance(message, Held) and message.reason != "wait":
+                feed.request("next")
+    finally:
+        feed.close()
+    return seen
+
+
+def _entry(pid: int) -> Entry:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        for entry in entries():
+            if entry.pid == pid:
+                return entry
+        time.sleep(0.02)
+    raise AssertionError("it never listened")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [False, True], ids=["looks", "steps"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nor_that_somebody_looks_at_it(name: str, steps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same with a viewer, also with one that holds each batch for a moment; who gets every event, once."""
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    recording = tmp_path / "run.jsonl"
+    observing = ["-m", "loopscope", "run", "--wait", *(["--control"] if steps else []), "--record", str(recording)]
+    with begun(COMMANDS[name]) as bare, begun([*observing, *COMMANDS[name]]) as observed:
+        with ThreadPoolExecutor() as pool:
+            viewer = pool.submit(watched, observed.pid, steps=steps)
+            out, err = observed.communicate(timeout=120)
+            seen = viewer.result(60)
+        wanted = bare.communicate(timeout=120)
+    assert Ended(observed.returncode, out, err) == Ended(bare.returncode, *wanted)
+    events = [message for message in seen if isinstance(message, get_args(Event)) and not isinstance(message, Control)]
+    kept = [line.event for line in read(recording) if line.event is not None]
+    assert [event.seq for event in events] == [event.seq for event in kept if not isinstance(event, (Header, Control))]
+    assert isinstance(seen[-1], Connection)
+    assert seen[-1].state == "ended"
+    assert run(["replay", "--verify", str(recording)]) == 0
