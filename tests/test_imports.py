@@ -59,6 +59,21 @@ def test_the_middleware_loads_nothing_of_the_debugger() -> None:
     assert _packages(modules) - framework - sys.stdlib_module_names == {"loopscope", "msgspec"}
 
 
+@pytest.mark.parametrize("name", ["BoundedLoop", "tap", "trace"])
+def test_what_runs_in_an_agent_loads_nothing_of_the_debugger(name: str) -> None:
+    """However the agent is guarded or observed."""
+    modules = _loaded(f"from loopscope import {name}")
+    assert _parts(modules) == {"adapters", "engine", "errors", "recording"}
+    assert not _packages(modules) & {"textual", "networkx", "click"}
+
+
+def test_the_pytest_plugin_loads_nothing_until_a_test_asks() -> None:
+    """Every run of pytest imports it."""
+    modules = _loaded("import loopscope.testing.plugin")
+    assert _parts(modules) == {"testing"}
+    assert not _packages(modules) & HEAVY
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["replay", "--help"], ["attach", "--help"]])
 def test_help_loads_click_and_little_else(arguments: list[str]) -> None:
     """So that it costs little more than a bare `import click`."""

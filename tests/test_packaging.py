@@ -29,6 +29,9 @@ def test_the_wheel_holds_the_two_packages_and_the_samples(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.partition("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {"loopscope", "loopscope_widgets"}
+    (points,) = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+    declared = zipfile.ZipFile(wheel).read(points).decode()
+    assert "[pytest11]\nloopscope = loopscope.testing.plugin" in declared
     samples = {file.name for file in (ROOT / "sample_runs").glob("*.jsonl")}
     assert samples
     assert {f"loopscope/_sample_runs/{name}" for name in {*samples, "index.json"}} <= set(names)

@@ -167,6 +167,22 @@ class BoundedLoop:
             return ended
         return {**self._told(now), **self._renewed(now), **_written(answer, self.fields)}
 
+    def _begun(self, state: Any) -> dict[str, Any]:
+        """What an iteration writes that begins in this state."""
+        fields = self.fields
+        more: dict[str, Any] = {fields.iterations: 1, fields.error: None}
+        if isinstance(state, Mapping) and fields.iterations not in state:
+            # It was sent a part of the state, which does not tell how the loop stands.
+            return more
+        now = self.standing(state)
+        more |= {**self._told(now), fields.advice: None}
+        if now.iterations:
+            _show(self.name, now.witness)
+        else:
+            more[fields.began] = time.time()
+        note(f"loopscope.{self.name}.iteration", {}, self._counters(now, 1))
+        return more
+
     def _counters(self, now: Standing, begun: int = 0) -> dict[str, int]:
         """What traces are told of it."""
         counters = {"iterations": now.iterations + begun, "allowed": now.allowed, "without_progress": now.stale}
@@ -201,23 +217,16 @@ class BoundedLoop:
 
         @contextmanager
         def visit(self, state: Any) -> Iterator[_Visit]:
-            loop, fields = self.loop, self.loop.fields
-            now = loop.standing(state)
-            more = {**loop._told(now), fields.iterations: 1, fields.error: None, fields.advice: None}  # noqa: SLF001 - its own
-            if not now.iterations:
-                more[fields.began] = time.time()
-            if now.iterations:
-                _show(loop.name, now.witness)
-            note(f"loopscope.{loop.name}.iteration", {}, loop._counters(now, 1))  # noqa: SLF001 - its own
+            loop = self.loop
+            more = loop._begun(state)  # noqa: SLF001 - its own
             with metered() if loop.budgets else nullcontext() as meter:
-                visit = _Visit(loop, meter, more)
                 try:
-                    yield visit
+                    yield _Visit(loop, meter, more)
                 except GraphBubbleUp:
                     raise
                 except loop._catch as error:  # noqa: SLF001 - its own
-                    _log.warning("iteration %d of loop %s failed", now.iterations + 1, loop.name, exc_info=error)
-                    more[fields.error] = f"{type(error).__name__}: {error}"
+                    _log.warning("an iteration of loop %s failed", loop.name, exc_info=error)
+                    more[loop.fields.error] = f"{type(error).__name__}: {error}"
 
 
 class _Visit:
