@@ -21,6 +21,8 @@ class Sample(NamedTuple):
     summary: str
     """What it shows, in one line."""
     file: Path
+    looping: bool
+    """Whether it is a loop; else it is a run that is fine."""
 
 
 def samples_folder() -> Path:
@@ -35,7 +37,10 @@ def samples() -> tuple[Sample, ...]:
     """Every sample, in the order of the index."""
     folder = samples_folder()
     index = json.loads((folder / "index.json").read_text("utf-8"))
-    return tuple(Sample(name, entry["summary"], folder / f"{name}.jsonl") for name, entry in index.items())
+    return tuple(
+        Sample(name, entry["summary"], folder / f"{name}.jsonl", bool(entry["looping"]))
+        for name, entry in index.items()
+    )
 
 
 def sample(name: str) -> Sample:

@@ -97,11 +97,11 @@ class Labels(NamedTuple):
     by_name: Mapping[str, Label]
 
     def of(self, target: str) -> Label | None:
-        """The label of a recording: by its whole name, its file's name, or that without its ending."""
+        """The label of a recording: by its whole name, its file's, or that without its ending; a sample has its own."""
         found: Label | None = None
         for name in self.names(target):
             found = found or self.by_name.get(name)
-        return found
+        return found or _own(target)
 
     @staticmethod
     def names(target: str) -> list[str]:
@@ -109,6 +109,14 @@ class Labels(NamedTuple):
         name = Path(target).name.removeprefix(_SAMPLE)
         ending = next((ending for ending in _ENDINGS if name.endswith(ending)), "")
         return [target, os.path.normpath(target), name, name.removesuffix(ending)]
+
+
+def _own(target: str) -> Label | None:
+    """What a sample is."""
+    if not target.startswith(_SAMPLE):
+        return None
+    known = {sample.name: sample for sample in samples()}.get(target.removeprefix(_SAMPLE))
+    return None if known is None else "loop" if known.looping else "ok"
 
 
 _ENDINGS = (*reversed(_RECORDINGS), *_DATABASES)

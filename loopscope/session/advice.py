@@ -62,7 +62,7 @@ def advise(
         if loops or healthy:
             missing = f"a run labelled {'ok' if loops else 'loop'}"
         return Advice(None, False, (f"without {missing} nobody can say which stop is right: give --labels",))
-    best = min(cells, key=lambda c: (c.healthy_stopped, c.loops_not_stopped, c.healthy_warned, near[c.values]))
+    best = min(cells, key=lambda cell: (*_harm(cell), near[cell.values]))
     told = f"{_setting(settings, best)}: {_of(loops - best.loops_not_stopped, loops, 'loop')} stopped"
     if best.healthy_stopped == 0 and best.loops_not_stopped == 0:
         spared = (f"{told}, no healthy run stopped", _warned(best, healthy))
@@ -74,6 +74,11 @@ def advise(
         return Advice(None, False, tuple(reasons), pairs)
     found = (f"{told}, no healthy run stopped", _warned(best, healthy))
     return Advice(best.values, False, (*found, *reasons), pairs)
+
+
+def _harm(cell: Summary) -> tuple[int, int, int]:
+    """What a cell does wrong, worst first."""
+    return cell.healthy_stopped, cell.loops_not_stopped, cell.healthy_warned
 
 
 def _setting(settings: Sequence[str], cell: Summary) -> str:
@@ -90,12 +95,9 @@ def _warned(best: Summary, healthy: int) -> str:
 
 def _ties(best: Summary, cells: Sequence[Summary]) -> list[str]:
     """Other cells do as well: the one that was taken is the nearest to what is now."""
-    same = sum(
-        (c.healthy_stopped, c.loops_not_stopped, c.healthy_warned)
-        == (best.healthy_stopped, best.loops_not_stopped, best.healthy_warned)
-        for c in cells
-    )
-    return [f"{same - 1} more settings do the same; this one changes least"] if same > 1 else []
+    more = sum(_harm(cell) == _harm(best) for cell in cells) - 1
+    other = "setting does" if more == 1 else "settings do"
+    return [f"{more} more {other} the same; this one changes least"] if more else []
 
 
 def _inseparable(runs: Sequence[Run], cells: Sequence[Summary], best: Summary) -> tuple[Inseparable, ...]:

@@ -265,6 +265,8 @@ def test_labels_name_a_recording_in_any_way(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert labels.of("sample:sql-retry-storm") == "ok"
     assert labels.of("a.jsonl") is None
+    assert labels.of("sample:swarm-handoff") == "loop", "a sample knows what it is"
+    assert labels.of("sample:no-such") is None
 
 
 @pytest.mark.parametrize(
