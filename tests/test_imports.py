@@ -64,7 +64,7 @@ def test_what_runs_in_an_agent_loads_nothing_of_the_debugger(name: str) -> None:
     """However the agent is guarded or observed."""
     modules = _loaded(f"from loopscope import {name}")
     assert _parts(modules) == {"adapters", "engine", "errors", "recording"}
-    assert not _packages(modules) & {"textual", "networkx", "click"}
+    assert not _packages(modules) & {"textual", "networkx"}
 
 
 def test_the_pytest_plugin_loads_nothing_until_a_test_asks() -> None:
