@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -75,6 +76,18 @@ class Terminal:
         while self._read(patience):
             last, patience = time.perf_counter(), quiet
         return last - start
+
+    def press_for(self, key: bytes, text: re.Pattern[bytes]) -> float:
+        """Seconds from a key until this is drawn, whatever else is drawn all the time."""
+        while self._read(0.0):
+            pass
+        mark, start = len(self.drawn), time.perf_counter()
+        os.write(self._terminal, key)
+        while not text.search(self.drawn, mark):
+            if time.perf_counter() - start > PATIENCE:
+                raise TimeoutError(repr(self.drawn[-500:]))
+            self._read(0.1)
+        return time.perf_counter() - start
 
     def _read(self, patience: float) -> bool:
         if not select.select([self._terminal], [], [], patience)[0]:
