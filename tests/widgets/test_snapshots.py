@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from loopscope.engine.breakpoints import parse
 from loopscope.engine.policy import Policy
 from loopscope.samples import samples
 from loopscope.session.session import Session
@@ -24,7 +25,21 @@ Compare = Callable[..., bool]
 
 LOOKS: dict[str, dict[str, Any]] = {"dark": {}, "light": {"theme": "light"}, "no-color": {"no_color": True}}
 PANES = {"scopes": "1", "detect": "2", "inspect": "3", "graph": "4", "decisions": "6"}
-WINDOWS = {"why": ["w"], "help": ["question_mark"], "goto": ["colon", "A"], "filter": ["slash", *"stop"], "copy": ["y"]}
+TRYING = ["t", "left", "j", "right", "right"]
+"""A lower warning and a higher stop in What-if."""
+BESIDE = [*TRYING, "v", "p", "end", "enter", "v", "p", "j", "j", "enter"]
+"""Two presets beside that."""
+WINDOWS = {
+    "why": ["w"],
+    "help": ["question_mark"],
+    "goto": ["colon", "A"],
+    "filter": ["slash", *"stop"],
+    "copy": ["y"],
+    "presets": ["t", "p", "j"],
+    "condition": ["B", "i", *"usage"],
+    "export": [*TRYING, "e"],
+    "confirm": [*TRYING, "e", "l", "s", "enter"],
+}
 
 
 def same(
@@ -47,6 +62,36 @@ def same(
 def test_a_pane(snap_compare: Compare, size: tuple[int, int], pane: str, look: str) -> None:
     """With the focus, at the first stop."""
     assert same(snap_compare, size, [PANES[pane]], **LOOKS[look])
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["160x45", "80x24"])
+def test_what_if(snap_compare: Compare, size: tuple[int, int], look: str) -> None:
+    """Two limits changed: both strips, what differs, what is not known."""
+    assert same(snap_compare, size, TRYING, **LOOKS[look])
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW, (60, 16)], ids=["160x45", "80x24", "60x16"])
+def test_policies_side_by_side(snap_compare: Compare, size: tuple[int, int]) -> None:
+    """A strip and totals each; where it is small, what has room."""
+    assert same(snap_compare, size, BESIDE)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["160x45", "80x24"])
+def test_breakpoints(snap_compare: Compare, size: tuple[int, int], look: str) -> None:
+    """Two hold at the cursor, one is off, one is good for one hit; the second is chosen."""
+    session = eventful()
+    session.breakpoints += [parse(text) for text in ("stop", "warn", "hash A >= 2", "once tool list_tables")]
+    assert same(snap_compare, size, ["B", "j", "a"], session=session, **LOOKS[look])
+
+
+@pytest.mark.parametrize("keys", [TRYING, ["B"]], ids=["what-if", "breakpoints"])
+def test_the_panes_in_ascii_and_where_there_is_least_room(snap_compare: Compare, keys: list[str]) -> None:
+    """At 60 by 16, in ASCII."""
+    session = eventful()
+    session.breakpoints += [parse(text) for text in ("stop", "warn")]
+    assert same(snap_compare, (60, 16), keys, session=session, ascii_only=True)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
