@@ -20,7 +20,7 @@ MODES = {
     "detached": "DETACHED",
 }  # fmt: skip
 """What the bar calls each state of the connection and of the gate."""
-_REPLAY = "REPLAY"
+_REPLAY, _PROGRAM = "REPLAY", "loopscope"
 _STYLES: dict[str, Style] = {
     "starting": "dim", "live": "title", "paused": "warn", "lost": "warn", "ended": "dim", "detached": "dim",
 }  # fmt: skip
@@ -32,12 +32,27 @@ def mode(live: LiveSession) -> str:
     return "paused" if live.state == "live" and live.paused else live.state
 
 
-def bar(live: LiveSession, width: int) -> Line:
-    """The top bar with the mode in front, which is never left out."""
+def bar(live: LiveSession, width: int, *, control: bool = False) -> Line:
+    """The top bar with the mode in front, which is never left out.
+
+    Args:
+        live: the run.
+        width: cells.
+        control: whether this viewer may steer, which is told in a word too.
+    """
     now = mode(live)
-    front: Line = (Span(f" {MODES[now]}", _STYLES[now]),)
-    rest = topbar.lines(live.session, 0, 1, max(0, width - line_width(front)))[0]
-    return crop((*front, *(span for span in rest if span.text.strip() != _REPLAY)), width)
+    front, may = Span(f" {MODES[now]}", _STYLES[now]), Span("  CONTROL", "warn")
+    room = width - line_width((front, may) if control else (front,))
+    rest = topbar.lines(live.session, 0, 1, max(0, room))[0]
+    if len(rest) > 1 and rest[1].text == _PROGRAM:
+        rest = (rest[0], *rest[3:])
+    line: list[Span] = [front]
+    for span in rest:
+        if span.text.strip() != _REPLAY:
+            line.append(span)
+        if control and span.style == "title" and may not in line:
+            line.append(may)
+    return crop(tuple(line), width)
 
 
 def held(live: LiveSession, width: int, *, control: bool) -> list[Line]:

@@ -64,6 +64,17 @@ def test_the_bar_says_the_mode_first(messages: list[Any], mode: str) -> None:
         assert "REPLAY" not in bar
         assert line_width(view.bar(live, width)) <= width
     assert "1/1" in plain(view.bar(live, 160))
+    assert "loopscope" not in plain(view.bar(live, 160))
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_control_is_told_in_a_word(width: int) -> None:
+    """Behind the name of what is looked at, so that no colour is needed to tell it."""
+    live = running()
+    bar = view.bar(live, width, control=True)
+    assert plain(bar).startswith(f" LIVE {live.session.source}  CONTROL")
+    assert line_width(bar) <= width
+    assert "CONTROL" not in plain(view.bar(live, width))
 
 
 def test_detached() -> None:

@@ -118,7 +118,7 @@ class LiveScreen(DebugScreen):
         self._leave()
 
     def _bar(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line
-        return [view.bar(self.live, width)]
+        return [view.bar(self.live, width, control=self.has_class("-control"))]
 
     def _held(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - two lines
         return view.held(self.live, width, control=not self._denied("next"))
