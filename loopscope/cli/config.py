@@ -31,12 +31,15 @@ _NOTES = {
 }
 
 
-@click.group()
-def command() -> None:
+@click.group(invoke_without_command=True)
+@click.pass_context
+def command(context: click.Context) -> None:
     """Show, check, export or begin a policy file.
 
     The nearest loopscope.toml, or [tool.loopscope] of a pyproject.toml, is the project's file.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def _settings(target: str | None, policy: str | None, sets: tuple[str, ...]) -> Settings:

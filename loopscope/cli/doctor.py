@@ -17,6 +17,8 @@ from loopscope.cli.options import json_option
 
 __all__ = ["command"]
 
+_OURS = "dev"
+"""The extra that is of use to those alone who work on loopscope."""
 _PACKAGES = [
     "click",
     "langchain",
@@ -71,9 +73,9 @@ def _extras() -> dict[str, str]:
     missing: dict[str, list[str]] = {}
     for requirement in requirements:
         name, _, extra = requirement.partition("extra == ")
-        if extra:
+        if (extra := extra.strip("\"') ")) not in ("", _OURS):
             package = re.split(r"[^\w.-]", name, maxsplit=1)[0]
-            missing.setdefault(extra.strip("\"') "), []).extend([] if _version(package) else [package])
+            missing.setdefault(extra, []).extend([] if _version(package) else [package])
     return {extra: f"lacks {', '.join(names)}" if names else "installed" for extra, names in missing.items()}
 
 
@@ -109,6 +111,7 @@ def _paths() -> dict[str, str]:
     from loopscope.samples import samples_folder
     from loopscope.settings import find
     from loopscope.targets import state_folder
+    from loopscope.views.words import plural, size
 
     state = state_folder()
     files = [file for file in state.rglob("*") if file.is_file()]
@@ -117,7 +120,7 @@ def _paths() -> dict[str, str]:
         "loopscope": str(Path(__file__).parent.parent),
         "samples": str(samples_folder()),
         "policy file": str(project) if project else "none here or above",
-        "state": f"{state} ({len(files)} files, {sum(file.stat().st_size for file in files)} bytes)",
+        "state": f"{state} ({plural(len(files), 'file')}, {size(sum(file.stat().st_size for file in files))})",
     }
 
 

@@ -23,6 +23,12 @@ def test_show_names_the_origin_of_each_limit(cli: Cli, tmp_path: Path) -> None:
     assert rows["window_size"] == ["20", "default"]
 
 
+def test_without_a_command_it_says_what_there_is(cli: Cli) -> None:
+    """As `loopscope` itself does."""
+    assert cli("config") == cli("config", "--help")
+    assert cli("config").code == 0
+
+
 def test_show_of_a_recording_is_what_it_would_be_replayed_under(cli: Cli, record: Record, tmp_path: Path) -> None:
     """Its own policy, with the flags over it; the project's file where it has none."""
     (tmp_path / "loopscope.toml").write_text("hard_limit = 9\n")
