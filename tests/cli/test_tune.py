@@ -57,6 +57,16 @@ def test_the_presets_are_what_deerflow_was(cli: Cli) -> None:
     assert [policy["name"] for policy in found["policies"]] == list(DEERFLOW)
 
 
+def test_the_documentation_has_the_matrix() -> None:
+    """Case by case, in the order of its columns."""
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| `")]
+    found = {row[0][1:3]: row[2:] for row in rows if row[0][1:3].isdecimal()}
+    columns = {case: dict(zip(DEERFLOW, row.split(), strict=True)) for case, row in MATRIX.items()}
+    order = ("deerflow-2026-04", "deerflow-2026-08-22", "deerflow", "deerflow-2026-09-16")
+    assert found == {case: [row[name] for name in order] for case, row in columns.items()}
+
+
 def test_presets_are_compared_as_a_table(cli: Cli) -> None:
     """A row a run, a column a preset, what contradicts its label marked; totals below."""
     outcome = cli("tune", CASES, "--labels", TRUTH, "--presets")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from loopscope.errors import UnreadableInputError
 from loopscope.session.session import Session
 from loopscope.session.tune import Tuning
 from loopscope_widgets.terminal.app import LoopscopeApp
+from loopscope_widgets.terminal.keymap import TUNE
 from loopscope_widgets.terminal.screens.tune import RunScreen, TuneScreen
 from tests.views.support import looping
 from tests.views.test_tune import GRID, LOOPS, swept
@@ -204,3 +206,10 @@ async def test_in_ascii_and_without_colours() -> None:
     """Nothing else is drawn."""
     async with tuning(ascii_only=True, no_color=True) as pilot:
         assert "\n".join(shown(pilot)).isascii()
+
+
+def test_the_documentation_has_every_key() -> None:
+    """The same words as the help."""
+    page = (Path(__file__).parents[2] / "docs" / "tuning.md").read_text("utf-8")
+    for key in TUNE:
+        assert f"| {key.help} | `{key.id}` |" in page, key.id

@@ -275,7 +275,7 @@ def keymap(wanted: object, where: str) -> Keymap:
     for identity, value in _flat(table):
         if identity not in known:
             near = difflib.get_close_matches(identity, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else "the ids are in docs/screens.md and in no other place"
+            hint = f"did you mean {near[0]}?" if near else "the ids are in docs/screens.md and docs/tuning.md"
             problems.append(f"there is no {identity}; {hint}")
             continue
         names = _names(value)
