@@ -9,7 +9,7 @@ import pytest
 
 from loopscope.engine.events import Batch, Gap, PolicySet, RunStart, ScopeKey
 from loopscope.engine.policy import Policy
-from loopscope.link import hub
+from loopscope.link import hub, server
 from loopscope.link.client import connect
 from loopscope.link.endpoint import Link
 from loopscope.link.limits import Limits
@@ -162,8 +162,10 @@ def test_events_that_come_too_fast_are_replaced_by_the_state(link: Link, monkeyp
         assert same_state(state.detector, agent.detector)
 
 
-def test_the_last_events_reach_a_viewer_that_lags(opened: Callable[..., Link]) -> None:
-    """A process that ends gives its viewers a moment to read on."""
+def test_the_last_events_reach_a_viewer_that_lags(opened: Callable[..., Link], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that ends gives its viewers a moment to read on; a long one here, since the machine may be busy."""
+    monkeypatch.setattr(server, "_FAREWELL", 60.0)
+    monkeypatch.setattr(server, "_STANDSTILL", 30.0)
     link = opened()
     agent = Agent(FREE)
     client, state = attached(link)
