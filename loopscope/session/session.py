@@ -291,13 +291,15 @@ class Session(Surface):
         event = self._read(rows.offset[number - 1], rows.length[number - 1])
         return event if isinstance(event, Batch) else None
 
-    def results(self, number: int) -> tuple[Result | None, ...]:
-        """The results of a batch, aligned with its calls; None where one is out, or not there any more."""
+    def results(self, number: int, most: int | None = None) -> tuple[Result | None, ...]:
+        """The results of a batch, or of its first calls, aligned with them; None where one is out, or not there."""
         rows = self.timeline.results
         found: list[Result | None] = [None] * self.timeline.batches.calls[number - 1]
+        del found[len(found) if most is None else most :]
         for row in self.timeline.results_of.get(number, ()):
-            event = self._read(rows.offset[row], rows.length[row])
-            found[rows.call[row]] = event if isinstance(event, Result) else None
+            if rows.call[row] < len(found):
+                event = self._read(rows.offset[row], rows.length[row])
+                found[rows.call[row]] = event if isinstance(event, Result) else None
         return tuple(found)
 
     def _read(self, offset: int, length: int) -> Event | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -12,14 +14,16 @@ from loopscope.engine.policy import Policy
 from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 
-__all__ = ["Keyed", "batch_label", "bounded", "call_label", "keyed", "tool_names", "unenforced"]
+__all__ = ["HEAVY", "Keyed", "batch_label", "bounded", "call_label", "keyed", "labelled", "tool_names", "unenforced"]
 
-_HEAVY = 1_000_000
-"""Bytes of a line above which it is not read for a label: the tools' names must do."""
+HEAVY = 250_000
+"""Bytes of a line above which it is not read between two frames; for a label the tools' names must do then."""
 _LONGEST = 200
 """Characters of a label; no column is wider."""
 _DEEPEST = 8
 _MOST = 64
+_ITEMS, _CHARACTERS = 2_000, 100_000
+"""What is kept of a value in all."""
 
 
 class Keyed(NamedTuple):
@@ -46,24 +50,45 @@ def keyed(call: Call, policy: Policy) -> Keyed:
     return Keyed(key, used, () if used is None else tuple(name for name in args if name not in used))
 
 
-def bounded(value: Any, depth: int = 0) -> Any:
+class _Room:
+    """What is left for the rest of a value."""
+
+    def __init__(self) -> None:
+        self.items = _ITEMS
+        self.characters = _CHARACTERS
+
+    def value(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, dict):
+            fields = {str(key)[:_LONGEST]: self.value(value[key], depth + 1) for key in self._some(value, depth)}
+            left = len(value) - len(fields)
+            return f"{{… {left}}}" if left and not fields else fields | ({"…": f"{left} more"} if left else {})
+        if isinstance(value, (list, tuple)):
+            found = [self.value(item, depth + 1) for item in self._some(value, depth)]
+            left = len(value) - len(found)
+            return f"[… {left}]" if left and not found else found + ([f"… {left} more"] if left else [])
+        return value
+
+    def _text(self, value: str) -> str:
+        room = min(_LONGEST * 10, self.characters)
+        self.characters -= min(len(value), room)
+        return value if len(value) <= room else f"{value[:room]}… {len(value):,} characters"
+
+    def _some(self, value: Iterable[Any], depth: int) -> Iterator[Any]:
+        """The first items, as many as there is room for."""
+        for item in islice(value, _MOST if depth < _DEEPEST else 0):
+            if self.items < 1 or self.characters < 1:
+                return
+            self.items -= 1
+            if isinstance(value, dict):
+                self.characters -= min(len(str(item)), _LONGEST)
+            yield item
+
+
+def bounded(value: Any) -> Any:
     """The value with long texts, long lists and deep nesting cut, so that drawing it never costs what it weighs."""
-    if isinstance(value, str):
-        return value if len(value) <= _LONGEST * 10 else value[: _LONGEST * 10] + f"… {len(value):,} characters"
-    if isinstance(value, dict):
-        if depth >= _DEEPEST:
-            return f"{{… {len(value)}}}"
-        return {str(key)[:_LONGEST]: bounded(value[key], depth + 1) for key in list(value)[:_MOST]} | _rest(value)
-    if isinstance(value, (list, tuple)):
-        if depth >= _DEEPEST:
-            return f"[… {len(value)}]"
-        rest = [f"… {len(value) - _MOST} more"] if len(value) > _MOST else []
-        return [bounded(item, depth + 1) for item in value[:_MOST]] + rest
-    return value
-
-
-def _rest(value: dict[Any, Any]) -> dict[str, Any]:
-    return {"…": f"{len(value) - _MOST} more"} if len(value) > _MOST else {}
+    return _Room().value(value, 0)
 
 
 def _short(value: Any) -> str:
@@ -72,8 +97,12 @@ def _short(value: Any) -> str:
 
 def call_label(call: Call, policy: Policy) -> str:
     """One call: the tool's name and the arguments that count, as text that is safe to draw."""
+    return labelled(call, keyed(call, policy))
+
+
+def labelled(call: Call, found: Keyed) -> str:
+    """As `call_label`, where it is known what the call is counted by."""
     name = inert(call.name or "", _LONGEST) or "(no name)"
-    found = keyed(call, policy)
     if found.used is None:
         return f"{name}({inert(found.key, _LONGEST)})"
     args = normalise(call.args).args
@@ -114,7 +143,7 @@ def batch_label(session: Session, number: int) -> str:
     if label is None:
         if len(known) > 10 * _LONGEST:
             known.clear()
-        light = session.timeline.batches.length[number - 1] <= _HEAVY
+        light = session.timeline.batches.length[number - 1] <= HEAVY
         batch = session.batch(number) if light else None
         policy = session.timeline.policy_at(number)
         label = known[place] = _label(batch, policy) if batch is not None else tool_names(row.names)

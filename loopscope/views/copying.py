@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 
+from loopscope.engine.events import Call
 from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 from loopscope.views import inspector, why
-from loopscope.views.calls import bounded
 from loopscope.views.model import Line, plain
+from loopscope.views.sight import look
 from loopscope.views.topbar import scope_name
+from loopscope.views.words import plural
 
 __all__ = ["copied"]
 
 _WIDTH = 100
 _LONGEST = 100_000
-"""Characters of a call's arguments: terminals refuse what is much longer."""
+"""Characters of the calls' arguments: terminals refuse what is much longer."""
 
 
 def copied(session: Session, width: int = _WIDTH) -> str:
@@ -29,15 +32,27 @@ def copied(session: Session, width: int = _WIDTH) -> str:
         return "no batch with calls\n"
     number = session.cursor
     explanation = session.explain(search=False)
-    batch = session.batch(number)
-    calls = batch.calls if batch is not None else ()
+    found = look(session, number)
+    calls = [seen.call for seen in found.calls] if found is not None else []
     lines: list[Line] = [*inspector.batch_lines(session, width), (), *why.body(explanation, len(session), width)]
     return "\n".join(
         [
             f"{inert(session.source)}  {scope_name(*session.row(number).scope)}  batch {number} of {len(session)}",
-            *(inert(json.dumps({"name": c.name, "args": bounded(c.args)}, default=str), _LONGEST) for c in calls),
+            *_told(calls),
             "",
             *(plain(line).rstrip() for line in lines),
             "",
         ]
     )
+
+
+def _told(calls: Sequence[Call]) -> Iterator[str]:
+    """Calls as JSON, as many as there is room for."""
+    room = _LONGEST
+    for place, call in enumerate(calls):
+        text = inert(json.dumps({"name": call.name, "args": call.args}, default=str), _LONGEST)
+        if place and len(text) > room:
+            yield f"… {plural(len(calls) - place, 'more call')}"
+            return
+        room -= len(text)
+        yield text

@@ -8,43 +8,51 @@ from typing import Any
 
 from loopscope.engine.events import Batch, Call, Result
 from loopscope.engine.explain import Explanation
-from loopscope.engine.policy import Policy
 from loopscope.recording.inert import inert, inert_lines
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Session
 from loopscope.views import bounds, why
-from loopscope.views.calls import bounded, keyed, tool_names
+from loopscope.views.calls import Keyed, tool_names
 from loopscope.views.cells import cell_len
 from loopscope.views.flow import flow, wrap
 from loopscope.views.model import Line, Span, Style, clip, crop
+from loopscope.views.sight import CALLS, Sight, look, ready, weight
 from loopscope.views.words import amount, money, plural, size
 
 __all__ = ["batch_lines", "body", "height", "lines"]
 
-CALLS = 50
-"""Calls of one batch that are drawn."""
 ARGUMENT_LINES, RESULT_LINES, SIGHTINGS = 12, 4, 24
 _FIELD = 11
 """Cells before the value of a field: `   key      `."""
 _TEXT = 2000
 
 
-def body(
+def body(  # noqa: PLR0913 - what panes differ in
     session: Session,
     width: int,
     explanation: Explanation | None = None,
     *,
     searching: bool = False,
     dense: bool = False,
+    wait: bool = True,
 ) -> list[Line]:
-    """The whole pane; without an explanation the one that needs no search is shown."""
+    """The whole pane.
+
+    Args:
+        session: whose cursor.
+        width: cells.
+        explanation: of the batch; by default the one that needs no search.
+        searching: a longer explanation is on its way.
+        dense: leave no empty line.
+        wait: read what weighs at once, however long that takes; else say that it is being read.
+    """
     if not session.cursor:
         return [(Span("no batch with calls in this recording", "dim"),)]
     found = explanation or session.explain(search=False)
     gap: list[Line] = [] if dense else [()]
     rows = bounds.evidence(session, width)
     reasons = why.body(found, len(session), width, searching=searching, rows=rows)
-    return [*batch_lines(session, width), *gap, *reasons]
+    return [*batch_lines(session, width, wait=wait), *gap, *reasons]
 
 
 def height(session: Session, width: int) -> int:
@@ -57,16 +65,19 @@ def lines(session: Session, first: int, count: int, width: int) -> list[Line]:
     return body(session, width)[first : first + count]
 
 
-def batch_lines(session: Session, width: int) -> list[Line]:
-    """The batch at the cursor without its explanation."""
+def batch_lines(session: Session, width: int, *, wait: bool = True) -> list[Line]:
+    """The batch at the cursor without its explanation; `wait` as for `body`."""
     number = session.cursor
-    row, batch = session.row(number), session.batch(number)
-    result = _head(session, batch, width)
-    if batch is None:
+    row = session.row(number)
+    at_once = wait or ready(session, number)
+    found = look(session, number) if at_once else None
+    result = _head(session, found.batch if found is not None else None, width)
+    if found is None:
         result.append((Span(f" {clip(tool_names(row.names), width - 1)}"),))
-        result.append((Span(" its line is not in the file any more", "warn"),))
+        gone = (Span(" its line is not in the file any more", "warn"),)
+        result.append(gone if at_once else (Span(f" {size(weight(session, number))}, being read …", "dim"),))
     else:
-        result.extend(_calls(session, batch, width))
+        result.extend(_calls(session, found, width))
     result.append(
         crop((Span(" hash ", "dim"), Span(row.hash), Span("   alias ", "dim"), Span(letter_name(row.letter))), width)
     )
@@ -103,22 +114,20 @@ def _head(session: Session, batch: Batch | None, width: int) -> list[Line]:
         if usage.cost_usd is not None:
             parts.append((Span(money(usage.cost_usd)),))
     result = [crop(line, width) for line in flow(parts, width)]
-    if batch is not None and batch.text and batch.text.strip():
-        said = inert_lines(batch.text.strip(), _TEXT)
+    if batch is not None and batch.text:
+        said = inert_lines(batch.text, _TEXT)
         result.extend(_limited([f' says "{line}"' if not i else f"  {line}" for i, line in enumerate(said)], width, 2))
     return result
 
 
-def _calls(session: Session, batch: Batch, width: int) -> Iterator[Line]:
-    number = session.cursor
-    results = session.results(number)
-    policy = session.timeline.policy_at(number)
-    for position, call in enumerate(batch.calls[:CALLS]):
-        yield from _call(call, width)
-        yield from _key(call, policy, width)
-        yield from _result(session, results[position], position, width)
-    if len(batch.calls) > CALLS:
-        yield (Span(f" … {plural(len(batch.calls) - CALLS, 'more call')}", "dim"),)
+def _calls(session: Session, found: Sight, width: int) -> Iterator[Line]:
+    for position, seen in enumerate(found.calls):
+        yield from _call(seen.call, width)
+        yield from _key(seen.call, seen.keyed, width)
+        yield from _result(session, seen.result, position, width)
+    more = session.timeline.batches.calls[session.cursor - 1] - CALLS
+    if more > 0:
+        yield (Span(f" … {plural(more, 'more call')}", "dim"),)
 
 
 def _call(call: Call, width: int) -> list[Line]:
@@ -130,13 +139,12 @@ def _call(call: Call, width: int) -> list[Line]:
     head: Line = (Span(f" {clip(name, width - 1)}", "title"),)
     if not isinstance(call.args, dict):
         return [head, *_limited([f"   {whole}"], width, ARGUMENT_LINES)]
-    fields = bounded(call.args).items()
-    pieces = [f"   {inert(str(field))}: {_json(value)}" for field, value in fields]
+    pieces = [f"   {inert(str(field))}: {_json(value)}" for field, value in call.args.items()]
     return [head, *_limited(pieces, width, ARGUMENT_LINES)]
 
 
 def _json(value: Any) -> str:
-    return inert(json.dumps(bounded(value), ensure_ascii=False, default=str), _TEXT)
+    return inert(json.dumps(value, ensure_ascii=False, default=str), _TEXT)
 
 
 def _limited(texts: list[str], width: int, most: int) -> list[Line]:
@@ -158,9 +166,8 @@ def _field(label: str, value: Line, width: int) -> Line:
     return crop((Span(f"   {label}".ljust(_FIELD), "dim"), *value), width)
 
 
-def _key(call: Call, policy: Policy, width: int) -> Iterator[Line]:
+def _key(call: Call, found: Keyed, width: int) -> Iterator[Line]:
     """What the call is counted by, and which of its arguments are not in it."""
-    found = keyed(call, policy)
     yield _field("key", (Span(inert(found.key, _TEXT)),), width)
     if call.key is not None:
         yield _field("", (Span("recorded: the arguments are not as they were", "dim"),), width)
@@ -174,9 +181,8 @@ def _result(session: Session, result: Result | None, position: int, width: int) 
         removed = session.timeline.removed(session.cursor)
         yield _field("result", (Span("not run: the batch was stopped" if removed else "none recorded", "dim"),), width)
         return
-    whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
     same = session.same_result(session.cursor, position)
-    parts: list[Line] = [(Span("   result".ljust(_FIELD), "dim"), Span(size(whole)))]
+    parts: list[Line] = [(Span("   result".ljust(_FIELD), "dim"), Span(size(result.size or 0)))]
     if result.status == "error":
         parts.append((Span("error", "warn"),))
     if same is not None:
@@ -184,7 +190,7 @@ def _result(session: Session, result: Result | None, position: int, width: int) 
     if result.error_type:
         parts.append((Span(inert(result.error_type, 60)),))
     yield from (crop(line, width) for line in flow(parts, width, indent=_FIELD, gap=2))
-    shown = inert_lines(result.content.strip("\n"), _TEXT)
+    shown = inert_lines(result.content, _TEXT)
     if shown != [""]:
         yield from (
             (Span(span.text, "dim"),) for (span,) in _limited([f"     {line}" for line in shown], width, RESULT_LINES)

@@ -13,15 +13,16 @@ from loopscope.engine.events import Warned
 from loopscope.engine.explain import headline
 from loopscope.session.letters import letter_name
 from loopscope.session.session import Row, Session
-from loopscope.views.calls import call_label, tool_names, unenforced
+from loopscope.views.calls import tool_names, unenforced
 from loopscope.views.glyphs import GLYPH, STYLE, TONE
 from loopscope.views.model import Line, Span, Style, crop, marked
+from loopscope.views.sight import CALLS, Sight, look, ready
 from loopscope.views.words import newest_calls, safe_name, size
 
 __all__ = ["Step", "body", "steps"]
 
 _MOST = 50
-"""Calls, tools or results that have a step of their own."""
+"""Tools that have a step of their own."""
 
 
 class Step(NamedTuple):
@@ -33,15 +34,22 @@ class Step(NamedTuple):
     style: Style = "text"
 
 
-def steps(session: Session, number: int) -> tuple[Step, ...]:
-    """What happens within a batch, in order; at least its count and its verdict."""
+def steps(session: Session, number: int, *, wait: bool = True) -> tuple[Step, ...]:
+    """What happens within a batch, in order; at least its count and its verdict.
+
+    Args:
+        session: the run.
+        number: of the batch.
+        wait: read what weighs at once, however long that takes; else the steps are as many and say less.
+    """
     row = session.row(number)
+    found = look(session, number) if wait or ready(session, number) else None
     return (
         *_before(session, row),
-        *_seen(session, row),
+        *_seen(row, found),
         *_counted(session, row),
         *_decided(session, row),
-        *_results(session, row),
+        *_results(session, row, found),
     )
 
 
@@ -55,15 +63,11 @@ def _before(session: Session, row: Row) -> Iterator[Step]:
             yield Step("delivered", text, "warn")
 
 
-def _seen(session: Session, row: Row) -> Iterator[Step]:
+def _seen(row: Row, found: Sight | None) -> Iterator[Step]:
     """Its calls, as the model made them."""
-    batch = session.batch(row.n)
-    if batch is None:
-        yield Step("call", f"{len(row.names)} calls: {tool_names(row.names)}")
-        return
-    policy = session.timeline.policy_at(row.n)
-    for place, call in enumerate(batch.calls[:_MOST], 1):
-        yield Step("call", f"call {place} of {len(batch.calls)}: {call_label(call, policy)}")
+    for place, name in enumerate(row.names[:CALLS]):
+        label = found.calls[place].label if found is not None else tool_names((name,))
+        yield Step("call", f"call {place + 1} of {len(row.names)}: {label}")
 
 
 def _counted(session: Session, row: Row) -> Iterator[Step]:
@@ -98,14 +102,15 @@ def _verdict(session: Session, row: Row) -> Iterator[Step]:
         yield Step("effect", "the calls are removed, no tool runs" if session.timeline.removed(row.n) else ran)
 
 
-def _results(session: Session, row: Row) -> Iterator[Step]:
+def _results(session: Session, row: Row, found: Sight | None) -> Iterator[Step]:
     """What came back, what is decided then, and warnings that the recording says were put back or lost."""
-    for place, result in enumerate(session.results(row.n)[:_MOST], 1):
-        if result is not None:
-            whole = result.size if result.size is not None else len(result.content.encode("utf-8", "surrogatepass"))
-            failed = "error, " if result.status == "error" else ""
-            style: Style = "warn" if failed else "text"
-            yield Step("result", f"result {place} of {len(row.names)}: {failed}{size(whole)}", style)
+    rows = session.timeline.results
+    came = {rows.call[place] for place in session.timeline.results_of.get(row.n, ())}
+    for place in sorted(place for place in came if place < CALLS):
+        result = found.calls[place].result if found is not None else None
+        failed = result is not None and result.status == "error"
+        told = f": {'error, ' if failed else ''}{size(result.size or 0)}" if result is not None else ""
+        yield Step("result", f"result {place + 1} of {len(row.names)}{told}", "warn" if failed else "text")
     later = session.timeline.at_result.get(row.n)
     if later is not None:
         yield from _verdict(session, row._replace(decision=later))

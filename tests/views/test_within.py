@@ -63,7 +63,7 @@ def test_a_batch_whose_line_is_gone() -> None:
     story = looping(2)
     session = session_of([*story.events])
     session._store.events[1] = None  # type: ignore[attr-defined]
-    assert within.steps(session, 1)[0].text == "1 calls: search"
+    assert within.steps(session, 1)[0].text == "call 1 of 1: search"
 
 
 def test_a_call_without_a_name_is_counted_by_no_tool() -> None:

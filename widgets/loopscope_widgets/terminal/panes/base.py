@@ -169,7 +169,7 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self._entitle(self.heading, *self.beside)
         self._make()
         self._reach(self.content_region.width, len(self._lines))
-        if before is None or before[0] != self._made_for:
+        if before is None or before[0] != self.content_region.size:
             self.refresh()
         else:
             self._refresh_changed(before[1])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from textual.message import Message
+
 from loopscope.engine.explain import Explanation
 from loopscope.session.session import Session
-from loopscope.views import detect, inspector, within
+from loopscope.views import detect, inspector, sight, within
 from loopscope.views.model import Line
 from loopscope_widgets.terminal.panes.base import LinePane
 
@@ -26,7 +30,14 @@ class DetectPane(LinePane):
 
 
 class InspectPane(LinePane):
-    """The batch at the cursor and why its verdict."""
+    """The batch at the cursor and why its verdict. What weighs of it is read in a thread."""
+
+    class Read(Message):
+        """A batch was read, and can be drawn at once."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.number = number
 
     def __init__(self, session: Session) -> None:
         super().__init__(self._body, number=3, name="Inspect")
@@ -35,15 +46,37 @@ class InspectPane(LinePane):
         """The whole explanation of the cursor's batch, once it is there."""
         self.event: int | None = None
         """Which of the engine's events within the batch is looked at; None where none is."""
+        self._reading = False
 
     def _body(self, width: int, height: int) -> list[Line]:
         whole, dense = self.explanation, height < _DENSE
-        body = inspector.body(self.session, width, whole, searching=whole is None, dense=dense)
+        self.read()
+        body = inspector.body(self.session, width, whole, searching=whole is None, dense=dense, wait=False)
         if self.event is None:
             return body
         number = self.session.cursor
-        events = within.body(within.steps(self.session, number), self.event, number, width)
+        events = within.body(within.steps(self.session, number, wait=False), self.event, number, width)
         return [*events, *([] if dense else [()]), *body]
+
+    def read(self) -> bool:
+        """Whether the batch at the cursor can be drawn at once; if not, a thread reads it, one at a time."""
+        number = self.session.cursor
+        if not number or sight.ready(self.session, number):
+            return True
+        if not self._reading:
+            self._reading = True
+            self.run_worker(partial(self._read, number), thread=True, group="read")
+        return False
+
+    def _read(self, number: int) -> None:
+        """Runs in a worker's thread; only its message touches the screen."""
+        sight.look(self.session, number)
+        self.post_message(self.Read(number))
+
+    def on_inspect_pane_read(self) -> None:
+        """Draw it, or have read what the cursor has gone to meanwhile."""
+        self._reading = False
+        self._show_again()
 
     def look_at(self, event: int) -> None:
         """Draw with this event of the batch in sight."""
@@ -55,6 +88,9 @@ class InspectPane(LinePane):
     def keep(self, explanation: Explanation) -> None:
         """The whole explanation is there: draw it, everything else as it stands."""
         self.explanation = explanation
+        self._show_again()
+
+    def _show_again(self) -> None:
         chosen = self.chosen
         self.show()
         self.chosen = chosen if chosen is not None and chosen < len(self._links) else None

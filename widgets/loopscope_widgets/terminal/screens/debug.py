@@ -101,6 +101,8 @@ class DebugScreen(Halting, Trying, KeyedScreen):
         self.passed: WeakSet[KeyEvent] = WeakSet()
         """Keys that were pressed while this screen was in front."""
         self._searching = False
+        self._to_copy = 0
+        """The batch that is to be copied when it is read."""
         self._rest: Timer | None = None
         self._playing: Timer | None = None
         self._speed = _SPEEDS.index(4)
@@ -204,13 +206,13 @@ class DebugScreen(Halting, Trying, KeyedScreen):
             tell(self, "cannot step: there is no batch with calls", problem=True)
             return
         wanted = (0 if by > 0 else -1) if at is None else at + by
-        count = len(within.steps(session, session.cursor))
+        count = len(within.steps(session, session.cursor, wait=False))
         if at is not None and not 0 <= wanted < count:
             reason = moves.step(session, by)
             if reason is not None:
                 tell(self, reason, problem=True)
                 return
-            count = len(within.steps(session, session.cursor))
+            count = len(within.steps(session, session.cursor, wait=False))
             wanted = 0 if by > 0 else -1
         wanted %= count
         if not self.inspect.display:
@@ -294,9 +296,22 @@ class DebugScreen(Halting, Trying, KeyedScreen):
 
     def action_copy(self) -> None:
         """Copy the batch and its reasons, and show them plain: many terminals do not let a program copy."""
+        if self.inspect.read():
+            self._copy()
+        else:
+            self._to_copy = self.session.cursor
+            tell(self, "reading it to copy it …")
+
+    def on_inspect_pane_read(self) -> None:
+        """A batch that weighs was read; it may be the one that is to be copied."""
+        if self._to_copy and self._to_copy == self.session.cursor and self.inspect.read():
+            self._copy()
+
+    def _copy(self) -> None:
         from loopscope.views.copying import copied  # noqa: PLC0415 - loaded when it is asked for
         from loopscope_widgets.terminal.screens.plain import PlainText  # noqa: PLC0415 - as above
 
+        self._to_copy = 0
         self.app.copy_to_clipboard(copied(self.session))
         self.app.push_screen(PlainText(partial(copied, self.session)))
 
