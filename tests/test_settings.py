@@ -162,6 +162,13 @@ def test_every_problem_is_told_at_once_with_its_line(here: Path) -> None:
     ]
 
 
+def test_problems_come_in_the_order_of_the_lines(here: Path) -> None:
+    """Whatever kind they are of."""
+    text = "window_size = 0\nwarn_treshold = 4\n\n[budget]\ntool_calls = { limit = -1, warn = 2 }\n"
+    places = [problem.split(": ")[0] for problem in _problems(_write(here, "p.toml", text))]
+    assert places == ["p.toml:1", "p.toml:2", "p.toml:5", "p.toml:5"]
+
+
 def test_a_missing_limit_is_told_at_its_table(here: Path) -> None:
     """What is not there has no line; the table around it has."""
     name = _write(here, "p.toml", "\n[tool_freq_overrides.bash]\nwarn = 1\n")

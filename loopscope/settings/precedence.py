@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -193,13 +194,18 @@ def _complete(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _parse(values: Mapping[str, Any], origins: Mapping[str, str], source: str) -> Policy:
-    """The policy, or every problem with the place of the value that made it."""
+    """The policy, or every problem with the place of the value that made it, in the order of the lines."""
     try:
         return Policy.parse(values)
     except PolicyError as error:
-        raise PolicyError(
-            [problem._replace(where=_place(problem.field, origins, source)) for problem in error.problems]
-        ) from None
+        placed = [each._replace(where=_place(each.field, origins, source)) for each in error.problems]
+        raise PolicyError(sorted(placed, key=lambda each: _line_of(each.where))) from None
+
+
+def _line_of(place: str) -> float:
+    """The line of a place in a file; flags come behind all of them."""
+    line = place.rpartition(":")[2]
+    return int(line) if line.isdecimal() and not place.startswith("--") else math.inf
 
 
 def _place(name: str, origins: Mapping[str, str], source: str) -> str:
