@@ -25,7 +25,7 @@ VERBS = {
     "attach": "Open the debugger on a running or a recorded agent.",
     "run": "Run a program and observe its graphs, nothing in it changed.",
     "ps": "List the processes that can be attached to.",
-    "ctl": "Pause, step, continue or stop a live process, or set its limits.",
+    "ctl": "Pause, step, continue or stop a live process; set its limits.",
     "replay": "Print the decision for every batch of a recording.",
     "explain": "Say why a batch was warned, stopped or passed.",
     "whatif": "Show what a run would have met under other limits.",
