@@ -40,7 +40,7 @@ def bar(count: float, warn: float, hard: float, width: int, style: Style) -> Lin
     filled = FULL * (eighths // 8) + _EIGHTHS[eighths % 8]
     cells = filled.ljust(room)
     tick = max(1, int(warn / hard * room))
-    end = Span(HARD_TICK, "bar_stop" if count >= hard else "dim")
+    end = Span(HARD_TICK, style if count >= hard else "dim")
     if tick >= room:
         return (Span(cells, style), end)
     middle = Span(PASSED_TICK, _TICKS.get(style, "dim")) if count >= warn else Span(WARN_TICK, "dim")
