@@ -21,6 +21,7 @@ from loopscope.link.verbs import CONTROL
 from loopscope.link.wire import Answer, Bye, Hello, Request, Welcome, read_from_agent, read_hello, read_request
 from loopscope.recording.feed import Held, Released, Snapshotted, Status
 from tests.link.support import Agent
+from tests.link.test_faults import Program
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "link.md").read_text(encoding="utf-8")
 LINES = [line for block in re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL) for line in block.splitlines()]
@@ -87,3 +88,23 @@ def test_the_viewer_on_the_page_works(link: Link, tmp_path: Path) -> None:
     assert process.returncode == 0
     assert [line.split()[0] for line in told] == ["batch", "batch", "batch", "warn", "the"]
     assert told[3] == "warn identical_call_set 3 of 3"
+
+
+@pytest.mark.parametrize("what", ["loop", "port"])
+def test_another_viewer_can_be_written_from_the_page(what: str) -> None:
+    """It finds a process, pauses, sees verdicts, steers, leaves and comes back, over both kinds of transport."""
+    program = Program(what)
+    with program.process:
+        try:
+            command = [sys.executable, str(Path(__file__).with_name("other_viewer.py")), str(program.pid)]
+            seen = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        finally:
+            program.process.kill()
+    assert seen.returncode == 0, seen.stderr
+    told = json.loads(seen.stdout)
+    assert set(told.pop("verbs").values()) == {""}
+    assert told == {
+        "policy": 1_000_000, "held": "pass", "wrong": "bad-request", "engines": [1], "again": "hard_stop",
+        "breakpoints": ["tool"], "passed": 1, "released": ["pass", "other"], "bye": "disconnected", "next": True,
+        "snapshots": 0,
+    }  # fmt: skip
