@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Loop", "Outcome", "Said", "StopWord"]
 
 
-StopWord: TypeAlias = Literal["loop_capped", "budget_capped", "stagnated", "cancelled"]
-"""Why a run was stopped; `cancelled` where a person did it."""
+StopWord: TypeAlias = Literal["loop_capped", "budget_capped", "stagnated", "escalated", "cancelled"]
+"""Why a run was stopped; `escalated` where its own loop gave up, `cancelled` where a person did it."""
 
 
 _ONE_CALL = (Call(None, None, None),)

@@ -35,7 +35,7 @@ from loopscope.recording.writer import Recorder
 
 __all__ = ["Ending", "Publisher"]
 
-Ending: TypeAlias = StopWord | Literal["completed", "escalated", "error", "unknown"]
+Ending: TypeAlias = StopWord | Literal["completed", "error", "unknown"]
 """How an agent loop ended, as far as its hooks can tell."""
 
 

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.memory import InMemorySaver
 
 from loopscope import BoundedLoop, LoopDetectionMiddleware, Policy, tap
 from loopscope import open as opened
 from loopscope.engine.events import DecisionMade, Event, RunEnd, Witness
 from loopscope.errors import PredicateError
 from tests.adapters.bounded.sql import MISSPELT, answered, guarded, queries
-from tests.adapters.scripted import ScriptedModel, Shell, agent, ask, bash, turn
+from tests.adapters.scripted import ScriptedModel, Shell, agent, ask, bash, on, turn
 from tests.adapters.test_warnings import HOW, run
 
 Kinds = Callable[..., Any]
@@ -65,6 +66,25 @@ def test_a_bounded_loop_shows_its_witness_to_whoever_observes(events: list[Event
     assert len(told) == 4
     assert all("custmer" in str(value) for value in told)
     assert [decision.layer for decision in of(events, DecisionMade) if decision.action == "warn"][:1] == ["stagnation"]
+
+
+def test_a_run_whose_loop_gave_up_ends_as_escalated(events: list[Event], of: Kinds) -> None:
+    """Not as completed; where a person is waited for, it has not ended."""
+    loop = BoundedLoop("sql", max_iterations=9, success=answered)
+    guarded(ScriptedModel(script=queries(MISSPELT)), loop).invoke(ask(), {"callbacks": [tap()]})
+    assert [end.status for end in of(events, RunEnd)] == ["escalated"]
+    waiting = guarded(ScriptedModel(script=queries(MISSPELT)), loop, checkpointer=InMemorySaver())
+    waiting.invoke(ask(), on("t", callbacks=[tap()]))
+    assert len(of(events, RunEnd)) == 1
+
+
+def test_a_recording_alone_has_the_witness_too(tmp_path: Path) -> None:
+    """Nobody need be on the bus."""
+    watcher = tap(record=tmp_path / "run.jsonl")
+    loop = BoundedLoop("sql", max_iterations=9, success=answered)
+    guarded(ScriptedModel(script=queries(MISSPELT)), loop).invoke(ask(), {"callbacks": [watcher]})
+    watcher.close()
+    assert (tmp_path / "run.jsonl").read_text().count('"kind":"witness"') == 2
 
 
 def test_nobody_who_observes_is_nobody_who_is_told() -> None:

@@ -103,6 +103,19 @@ def test_a_cycle_without_a_way_out_is_told() -> None:
     assert "  seen: no edge leads out of it" in list(as_text(examine(graphs.closed.compile(), "closed")))
 
 
+def test_hostile_names_are_shown_and_not_obeyed() -> None:
+    """A node may be called anything."""
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    graph: Any = StateGraph(MessagesState)
+    graph.add_node("\x1b]0;owned\x07", lambda _: None)
+    graph.add_edge(START, "\x1b]0;owned\x07")
+    graph.add_edge("\x1b]0;owned\x07", "\x1b]0;owned\x07")
+    text = "\n".join(as_text(examine(graph.compile(), "\x1b[2J")))
+    assert "\x1b" not in text
+    assert "\\x1b]0;owned" in text
+
+
 def test_cycles_are_bounded_in_number_and_every_component_has_one() -> None:
     """A complete graph has more cycles than anybody reads; a ring longer than what is listed is listed all the same."""
     from langgraph.graph import START, MessagesState, StateGraph

@@ -156,7 +156,7 @@ class BoundedLoop:
         now = self.standing(state)
         reason = now.reason if now.verdict == "give_up" else "escalated"
         ended = {**self._told(now), self.fields.ended: reason}
-        _show(self.name, now.witness)
+        _show(self.name, now.witness, gave_up=True)
         facts = {f"loopscope.{self.name}.reason": reason}
         note(f"loopscope.{self.name}.give_up", facts, self._counters(now), tag="loopscope:give_up")
         if not can_wait():
@@ -244,13 +244,15 @@ class _Visit:
         return merged(update, self._more)
 
 
-def _show(name: str, witness: Any) -> None:
-    """Tell whoever observes this run what the loop's witness is, as an event of the recording."""
-    if not bus.active or witness is None:
-        return
+def _show(name: str, witness: Any, *, gave_up: bool = False) -> None:
+    """Tell whoever observes this run what the loop's witness is, and that the run ends for having given up."""
     there = scope_at(get_runtime())
-    if isinstance(there, Loop):
+    if not isinstance(there, Loop):
+        return
+    if witness is not None and (bus.active or there.recorders):
         there.guard.witness(there, {name: witness})
+    if gave_up:
+        there.stopped = "escalated"
 
 
 def loop_around(around: object) -> tuple[BoundedLoop, str] | None:

@@ -140,7 +140,7 @@ class Watcher(Guard):
         shown = None if reason is None else self._redactor.text(reason.partition("\n")[0][:300])
         with bus.lock:
             if loop.announced:
-                self._publisher.end(loop, status, shown)
+                self._publisher.end(loop, loop.stopped or status if status == "completed" else status, shown)
             self._leave(loop)
 
     def _make(self, invocation: Invocation, prefix: str, context: object, thread: object) -> Loop:
