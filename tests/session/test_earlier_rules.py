@@ -73,7 +73,10 @@ def test_results_that_come_in_another_run_count() -> None:
     assert "error_streak.hard_limit >= 6" in session.explain().lines[-1] or session.explain().changes
     reset = Control(seq=33, ts=None, thread_id="t", run_id="r7", action="reset")
     forgets = [*stream[:9], reset, *stream[9:]]
-    assert session_of(forgets, Origin(policy)).first_stop() is None
+    session = session_of(forgets, Origin(policy))
+    assert session.first_stop() is None
+    session.seek(3)
+    assert session.explain().changes, "the first three batches, which warn, are searched up to the reset"
 
 
 def test_a_reset_of_one_run_ends_the_search_in_its_thread() -> None:

@@ -136,8 +136,7 @@ def plane(sheet: Map, x: float, y: float) -> Markup:
         return x + 14 + point.x / right * (wide - 28), y + high - 10 - point.y / top * (high - 24)
 
     edge = [at(point) for point in _rising(found)]
-    if edge:
-        parts.append(tag("path", class_="edge", d="M" + "L".join(f"{px:.4g} {py:.4g}" for px, py in edge)))
+    parts.append(tag("path", class_="edge", d="M" + "L".join(f"{px:.4g} {py:.4g}" for px, py in edge)))
     for point in sorted(found, key=lambda p: (p.front, p.now, p.best)):
         px, py = at(point)
         kind = "best" if point.best else "front" if point.front else ""
