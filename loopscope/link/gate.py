@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Final
 
 import msgspec
@@ -25,8 +26,9 @@ from loopscope.link.pauses import REMEMBERED, Pauses, Why
 from loopscope.recording.feed import BreakpointState, Held, Place, Released, Status
 from loopscope.recording.gate import JUDGE, Arrival, Ruling
 
-__all__ = ["HoldingGate"]
+__all__ = ["HoldingGate", "blocking_allowed"]
 
+_may_block: ContextVar[bool] = ContextVar("loopscope_may_block", default=False)
 _ON_A_LOOP: Final = "it runs on the thread of an event loop, which must not wait"
 
 
@@ -64,7 +66,7 @@ class HoldingGate:
         hold = self._arrive(arrival)
         if isinstance(hold, Ruling):
             return hold
-        if _on_a_loop():
+        if _on_a_loop() and not _may_block.get():
             return self.release(hold, JUDGE, _ON_A_LOOP)
         woken = threading.Event()
         self._wake_by(hold, woken.set)
@@ -263,6 +265,16 @@ def _hits(point: Breakpoint, moment: Moment) -> bool:
 
 def _ruled(hold: Hold) -> Ruling:
     return JUDGE if hold.ruling is None else hold.ruling
+
+
+@contextlib.contextmanager
+def blocking_allowed() -> Iterator[None]:
+    """In here a batch may be held on the thread of a loop, too: on a notebook's, which its cell keeps busy anyway."""
+    before = _may_block.set(True)
+    try:
+        yield
+    finally:
+        _may_block.reset(before)
 
 
 def _on_a_loop() -> bool:

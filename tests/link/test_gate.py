@@ -13,7 +13,7 @@ import pytest
 from loopscope.engine.breakpoints import parse
 from loopscope.engine.events import ScopeKey
 from loopscope.engine.policy import Policy
-from loopscope.link.gate import HoldingGate
+from loopscope.link.gate import HoldingGate, blocking_allowed
 from loopscope.link.hold import Hold
 from loopscope.recording.feed import Held, Released
 from loopscope.recording.gate import JUDGE, Ruling, gatehouse
@@ -380,3 +380,21 @@ def test_what_is_in_force_is_told_whole(told: Told) -> None:
         [OTHER],
     )
     assert told.changes == 3
+
+
+async def test_a_thread_that_may_block_its_loop_is_held(told: Told) -> None:
+    """As a notebook's cell may, which keeps the loop busy anyway; elsewhere a batch on a loop's thread goes on."""
+    told.gate.pause(None)
+    assert told.gate.admit(Agent().arrival(LS)) == JUDGE
+    assert told.released()[-1].by is not None
+
+    def viewer() -> None:
+        told.wait_for(1)
+        told.gate.resume(None, "viewer")
+
+    helper = threading.Thread(target=viewer)
+    helper.start()
+    with blocking_allowed():
+        told.gate.admit(Agent().arrival(LS))
+    helper.join()
+    assert told.released()[-1].by == "viewer"

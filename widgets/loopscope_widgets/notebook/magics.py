@@ -144,6 +144,7 @@ class LoopscopeMagics(Magics):
         from loopscope.adapters.tap.hook import observing  # noqa: PLC0415 - as above
         from loopscope.link.endpoint import listen  # noqa: PLC0415 - as above
         from loopscope.link.follow import Follow  # noqa: PLC0415 - as above
+        from loopscope.link.gate import blocking_allowed  # noqa: PLC0415 - as above
 
         policy = Choice.of(asked.policy, asked.sets, project=Path.cwd()).settings.policy
         handler = tap(policy=policy, record=asked.record)
@@ -152,7 +153,7 @@ class LoopscopeMagics(Magics):
             feed = Follow(link.entry, control=True, name="loopscope notebook")
             following = Following(feed, LiveSession(feed.name))
             display(self._follow(following))  # type: ignore[no-untyped-call]  # IPython's
-            with observing(handler):
+            with observing(handler), blocking_allowed():
                 return self._run(cell)
         finally:
             handler.close()

@@ -124,7 +124,7 @@ class LoopWidget(anywidget.AnyWidget):
         ipykernel from 7.4 on takes them on the shell that sent last, which is the one that a running cell keeps busy.
         """
         with suppress(AttributeError):
-            del self.comm._reply_subshell_id
+            del self.comm._reply_subshell_id  # noqa: SLF001 - there is no other way to ask for it
 
     def _set(self, name: str, value: object) -> None:
         if getattr(self, name) != value:

@@ -1,0 +1,114 @@
+"""A real JupyterLab and a real browser, which `make test-browser` needs; nothing of the user's is read or written."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync",
+)  # fmt: skip
+
+
+class Lab(NamedTuple):
+    """A running server."""
+
+    folder: Path
+    port: int
+    token: str
+
+    def url(self, notebook: str) -> str:
+        """Where a notebook of its folder is opened, with nothing else in the window."""
+        return f"http://127.0.0.1:{self.port}/doc/tree/{notebook}?token={self.token}&reset"
+
+    def write(self, name: str, *cells: str) -> str:
+        """A notebook of these cells."""
+        empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+        written = [empty | {"id": f"cell-{place}", "source": cell} for place, cell in enumerate(cells)]
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        made = {"cells": written, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+        (self.folder / name).write_text(json.dumps(made))
+        return name
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One server for all tests."""
+    folder = tmp_path_factory.mktemp("lab")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    found = Lab(folder, port, secrets.token_hex(16))
+    home = tmp_path_factory.mktemp("jupyter")
+    settings = {name: str(home / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")}
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "widgets")])
+    options = {
+        "IdentityProvider.token": found.token, "LabApp.news_url": "", "ServerApp.root_dir": str(folder),
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate", "LabApp.expose_app_in_browser": "True",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip", "127.0.0.1"]
+    command += [
+        "--port",
+        str(port),
+        "--LabApp.expose_app_in_browser=True",
+        *(f"--{name}={value}" for name, value in options.items()),
+    ]
+    log = (home / "log").open("w+")
+    with subprocess.Popen(command, env=os.environ | settings | {"PYTHONPATH": paths}, stdout=log, stderr=log) as server:
+        try:
+            _answers(f"http://127.0.0.1:{port}/api?token={found.token}", server, home / "log")
+            yield found
+        finally:
+            server.terminate()
+
+
+def _answers(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=5):  # noqa: S310 - the server that was started here
+                return
+        except OSError:
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < end, log.read_text()
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    assert found is not None, "a Chromium browser is needed: install the package chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A window; light, or as the test's parameter `look` says. What the browser complains of fails the test."""
+    look = request.node.callspec.params.get("look", "light") if hasattr(request.node, "callspec") else "light"
+    context = browser.new_context(viewport={"width": 1300, "height": 1000}, color_scheme=look)
+    window = context.new_page()
+    window.set_default_timeout(PATIENCE * 1000)
+    yield window
+    context.close()
