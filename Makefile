@@ -8,13 +8,14 @@ WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4
 PURE := loopscope/engine/*,loopscope/recording/*,loopscope/session/*,loopscope/views/*
 
-.PHONY: help demo test test-slow test-server lint coverage bench clean install
+.PHONY: help demo test test-slow test-browser test-server lint coverage bench clean install
 
 help:
 	@echo "make demo       open the debugger on a stuck sample run"
 	@echo "make test       run the tests (minutes)"
 	@echo "make test-slow  run the tests that install, drive terminals or take long"
 	@echo "make test-server  follow a real LangGraph server, which is installed apart (200 MB)"
+	@echo "make test-browser  run the tests of the notebook in a browser"
 	@echo "make lint       ruff, mypy, pyright, import contracts"
 	@echo "make coverage   branch coverage of engine, recording, session and views, which must be whole"
 	@echo "make bench      measure, each figure beside its yardstick"
@@ -34,10 +35,14 @@ demo: $(STAMP)
 	@$(BIN)/loopscope attach sample:sql-retry-storm
 
 test: $(STAMP)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not browser"
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not browser"
+
+test-browser: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,browser]'
+	$(BIN)/python -m pytest -m browser
 
 # In an environment of its own: the server brings other versions along, under a licence of its own.
 $(SERVER)/installed:
