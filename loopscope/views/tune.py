@@ -86,9 +86,9 @@ class Map:
         """What can be looked at, most telling first."""
         self.index = {cell.values: place for place, cell in enumerate(tuning.cells)}
         """Values of a cell -> its place among the cells, and among the outcomes of each run."""
-        values = tuning.grid.values
-        rows = values[1] if len(values) > 1 else (0,)
-        self.slices = tuple(Slice(values[0], rows, fixed) for fixed in product(*values[2:]))
+        columns, *others = tuning.grid.values
+        rows = others[0] if others else (0,)
+        self.slices = tuple(Slice(columns, rows, fixed) for fixed in product(*others[1:]))
         self.front = frozenset(cell.values for cell in tuning.front)
         self.now = tuple(value or 0 for value in tuning.grid.now(tuning.base))
         """The limits in force; they need not be a cell."""

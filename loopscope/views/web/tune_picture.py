@@ -73,9 +73,9 @@ def _head(parts: list[Markup], sheet: Map) -> float:
 
 def _maps(parts: list[Markup], sheet: Map, y: float) -> float:
     """The heat maps, as many beside each other as there is room for."""
-    shown = sheet.slices
+    shown = list(sheet.slices)
     if len(shown) > MOST_SLICES:
-        shown = (sheet.slices[sheet.slice_of(sheet.start)],)
+        shown = [sheet.slices[sheet.slice_of(sheet.start)]]
     wide, high = tune_plot.cell_size(shown[0], WIDTH - 2 * _MARGIN - _LABEL)
     if len(shown) > 1:
         wide = min(wide, max(28.0, (WIDTH / 2 - _MARGIN - _LABEL - 12) / len(shown[0].columns)))
