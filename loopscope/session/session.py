@@ -296,7 +296,7 @@ class Session(Surface):
         rows = self.timeline.results
         found: list[Result | None] = [None] * self.timeline.batches.calls[number - 1]
         del found[len(found) if most is None else most :]
-        for row in self.timeline.results_of.get(number, ()):
+        for row in self.timeline.results_of[number]:
             if rows.call[row] < len(found):
                 event = self._read(rows.offset[row], rows.length[row])
                 found[rows.call[row]] = event if isinstance(event, Result) else None
@@ -312,12 +312,12 @@ class Session(Surface):
         """The newest earlier batch with the same result of the same tool; None if this one is new or not known."""
         timeline = self.timeline
         rows = timeline.results
-        of_batch = timeline.results_of.get(number, ())
+        of_batch = timeline.results_of[number]
         digest = next((rows.digest[row] for row in of_batch if rows.call[row] == call), None)
         if digest is None:
             return None
         key = timeline.scope_of(number)
-        earlier = (rows.batch[row] for row in reversed(timeline.with_digest[digest]))
+        earlier = (rows.batch[row] for row in timeline.with_digest.newest_first(digest))
         return max((n for n in earlier if n < number and timeline.scope_of(n) == key), default=None)
 
     def sightings(self, number: int) -> Sequence[int]:

@@ -97,7 +97,7 @@ class Steps(Sequence[Step]):
         end = self._numbers[index + 1] if index + 1 < len(self) else self._end
         key = self._home(timeline.scope_of(number), number)
         for between in range(number, end):
-            for item in timeline.between.get(between, ()):
+            for item in timeline.between[between]:
                 if self._forgets(item, key, number):
                     return
                 if isinstance(item, Witness):

@@ -92,7 +92,7 @@ class Sweeper:
         self._timeline = timeline
         self._reader = reader
         self._premises = [_Premise.of(policy) for policy in timeline.policies]
-        self._whole = not any(isinstance(item, Snapshot) for items in timeline.between.values() for item in items)
+        self._whole = not any(isinstance(item, Snapshot) for item in timeline.between.others)
         self._lives = {key: list(_lives(timeline, record.batches)) for key, record in timeline.scopes.items()}
         self._by_hash: dict[tuple[ScopeKey, int], list[Reach]] = {}
         self._by_tool: dict[tuple[ScopeKey, int], list[dict[str, Reach]]] = {}

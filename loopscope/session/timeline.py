@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -40,12 +40,12 @@ from loopscope.engine.scope import ScopeState, WarningRecord
 from loopscope.engine.snapshot import Snapshot
 from loopscope.engine.trail import Outcome, outcome_of
 from loopscope.session.columns import BatchColumns, Interned, ResultColumns
+from loopscope.session.kept import Between, Chains, Decisions, Snapshots
 from loopscope.session.lived import Lived
 
 __all__ = ["SNAPSHOT_EVERY", "Located", "Origin", "ScopeRecord", "Timeline"]
 
-SNAPSHOT_EVERY = 500
-V = TypeVar("V")
+SNAPSHOT_EVERY = 250
 _STAND_IN = Call(None, None, None)
 
 
@@ -111,10 +111,8 @@ class Timeline:
         self.origin = origin
         self.batches = BatchColumns()
         self.results = ResultColumns()
-        self.results_of: dict[int, list[int]] = {}
+        self.results_of = Chains()
         """Batch number -> rows of its results."""
-        self.decisions: list[Decision] = []
-        """The engine's decision of batch i + 1."""
         self.notable = array("l")
         """Numbers of the batches that were warned or stopped."""
         self.first_stop: int | None = None
@@ -122,11 +120,13 @@ class Timeline:
         self.scopes: dict[ScopeKey, ScopeRecord] = {}
         self.scope_keys: Interned[ScopeKey] = Interned()
         self.hashes: Interned[str] = Interned()
+        self.decisions = Decisions(self.batches, self.scope_keys, self.hashes)
+        """The engine's decision of batch i + 1."""
         self.names: Interned[tuple[str, ...]] = Interned()
         self.nodes: Interned[str | None] = Interned()
         self.digests: Interned[tuple[str, str]] = Interned()
         """Tool and digest of a result."""
-        self.with_digest: dict[int, array[int]] = {}
+        self.with_digest = Chains()
         """Number of a tool and digest -> rows of the results that are the same."""
         self.errors: Interned[str] = Interned()
         """Normalised texts of failures."""
@@ -140,7 +140,7 @@ class Timeline:
         """Batches at which a budget was spent, whatever else was found."""
         self.fresh: set[int] = set()
         """Batches whose scope had no state before them."""
-        self.between: dict[int, list[Event | Snapshot | int]] = {}
+        self.between: Between[Event | Snapshot] = Between()
         """What else the engine must see, by the number of batches before it: events, rows of results, and states."""
         self.detector = origin.detector()
         self.header: Header | None = None
@@ -149,7 +149,7 @@ class Timeline:
         self.events = 0
         self._letters: dict[str | None, dict[int, int]] = {}
         """The letters of a thread whose runs share a history, and so share them."""
-        self._snapshots: list[tuple[int, Snapshot]] = []
+        self._snapshots = Snapshots()
         self._shifts: list[tuple[int, int]] = []
         """From which number of batches on the engine's numbers are larger by how much: see `restore`."""
         self._restored: list[int] = []
@@ -198,7 +198,7 @@ class Timeline:
             PolicyError: if its policy breaks a rule.
         """
         _restore(self.detector, state)
-        self.between.setdefault(len(self), []).append(state)
+        self.between.add(state)
         self._restored.append(len(self))
         shift = state.batches - len(self)
         if shift != self.shift(len(self)):
@@ -271,6 +271,7 @@ class Timeline:
         rows.policy.append(self._policy_number(detector.policy_of(key)))
         rows.add_usage(batch.usage)
         self.decisions.append(decision)
+        self.between.next_batch()
         if repeats:
             self.repeats[number] = repeats
         if detector.over_budget(key, batch.ts):
@@ -280,7 +281,7 @@ class Timeline:
         if decision.action != "pass":
             self._mark_notable(number, decision)
         if number % SNAPSHOT_EVERY == 0:
-            self._snapshots.append((number, detector.snapshot()))
+            self._snapshots.add(number, detector.snapshot())
 
     def _add_result(self, result: Result, offset: int, length: int) -> None:
         record = self.scopes.get(result.scope)
@@ -292,21 +293,18 @@ class Timeline:
             return
         rows = self.results
         row = len(rows)
-        _put(self.results_of, place.batch, row)
+        self.results_of.add(place.batch)
         outcome = outcome_of(result, self.names.values[self.batches.names[place.batch - 1]][place.call])
         rows.batch.append(place.batch)
         rows.call.append(place.call)
         digest = self.digests.number((outcome.tool, outcome.digest))
         rows.digest.append(digest)
-        known = self.with_digest.get(digest)
-        if known is None:
-            known = self.with_digest[digest] = array("l")
-        known.append(row)
+        self.with_digest.add(digest)
         rows.error.append(self.errors.number(outcome.error) if outcome.failed else -1)
         rows.seq.append(result.seq)
         rows.offset.append(offset)
         rows.length.append(length)
-        _put(self.between, len(self.batches), row)
+        self.between.add_row()
         if self.detector.sees_results:
             self._note(self._fold_result(self.detector, row))
 
@@ -334,7 +332,7 @@ class Timeline:
             record.graph = event
 
     def _hand_over(self, event: Event) -> None:
-        self.between.setdefault(len(self), []).append(event)
+        self.between.add(event)
         self._note(self.detector.observe(event))
 
     def _note(self, decisions: Sequence[Decision]) -> None:
@@ -409,7 +407,7 @@ class Timeline:
         """Let a detector see what lies between a batch and the next one; what it decides there."""
         sees_results = detector.sees_results
         decisions: list[Decision] = []
-        for item in self.between.get(number, ()):
+        for item in self.between[number]:
             if isinstance(item, Snapshot):
                 _restore(detector, item)
                 sees_results = detector.sees_results
@@ -431,10 +429,9 @@ class Timeline:
     def detector_at(self, number: int) -> LoopDetector:
         """A detector that has just decided this batch, made from the nearest snapshot before it."""
         detector = self.origin.detector()
-        index = bisect_right(self._snapshots, number, key=lambda pair: pair[0]) - 1
         start = 0
-        if index >= 0:
-            start, snapshot = self._snapshots[index]
+        if (nearest := self._snapshots.before(number)) is not None:
+            start, snapshot = nearest
             detector.restore(snapshot)
         for position in range(start + 1, number + 1):
             self.fold(detector, position)
@@ -477,15 +474,6 @@ def _restore(detector: LoopDetector, state: Snapshot) -> None:
     detector.restore(state)
     if policy is not None:
         detector.adopt(policy)
-
-
-def _put(rows: dict[int, list[V]], number: int, item: V) -> None:
-    """Add an item to those of a batch; most batches have one, so no list is made in vain."""
-    known = rows.get(number)
-    if known is None:
-        rows[number] = [item]
-    else:
-        known.append(item)
 
 
 def _light(batch: Batch) -> Batch:

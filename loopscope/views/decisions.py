@@ -170,7 +170,7 @@ def _delivery(session: Session, row: Row) -> str:
     following = numbers[place] if place < len(numbers) else None
     told: set[str] = set()
     for between in range(row.n, following if following is not None else len(session) + 1):
-        for event in session.timeline.between.get(between, ()):
+        for event in session.timeline.between[between]:
             if isinstance(event, Warned) and event.scope == row.scope:
                 told.add(event.state)
     if "delivered" in told:

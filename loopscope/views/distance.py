@@ -69,10 +69,10 @@ class Probe:
         timeline, shift = session.timeline, session.timeline.shift(view.n)
         detector = LoopDetector(self._policy, follow_policy=False)
         detector.restore(_alone(view.n + shift, scope, self._policy.to_dict()))
-        for row in timeline.results_of.get(view.n, ()):
+        for row in timeline.results_of[view.n]:
             place, outcome, seq = timeline.arrival(row)
             detector.fold_result(scope.key, place._replace(batch=place.batch + shift), outcome, seq)
-        for event in timeline.between.get(view.n, ()):
+        for event in timeline.between[view.n]:
             if isinstance(event, Witness) and event.scope == scope.key:
                 detector.observe(event)
         self.after = detector.scopes[scope.key]

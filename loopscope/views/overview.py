@@ -60,8 +60,8 @@ def _bucket(session: Session, numbers: Sequence[int], first: int, end: int) -> B
         return Bucket(first, "stop", stop)
     if inside:
         return Bucket(first, "warn", inside[0])
-    decisions = timeline.decisions
-    repeats = any(decisions[number - 1].hash_count > 1 for number in numbers[first:end])
+    counts = timeline.decisions.counts
+    repeats = any(counts[number - 1] > 1 for number in numbers[first:end])
     return Bucket(first, "repeat" if repeats else "new", low)
 
 

@@ -55,7 +55,7 @@ _KNOWN: WeakKeyDictionary[Session, _Known] = WeakKeyDictionary()
 def weight(session: Session, number: int) -> int:
     """Bytes of the lines that a look at a batch reads."""
     batches, results = session.timeline.batches, session.timeline.results
-    rows = session.timeline.results_of.get(number, ())
+    rows = session.timeline.results_of[number]
     return batches.length[number - 1] + sum(results.length[row] for row in rows if results.call[row] < CALLS)
 
 
@@ -79,7 +79,7 @@ def look(session: Session, number: int) -> Sight | None:
 
 
 def _place(session: Session, number: int) -> tuple[int, int]:
-    return number, len(session.timeline.results_of.get(number, ()))
+    return number, len(session.timeline.results_of[number])
 
 
 def _read(session: Session, number: int) -> Sight | None:

@@ -105,7 +105,7 @@ def _verdict(session: Session, row: Row) -> Iterator[Step]:
 def _results(session: Session, row: Row, found: Sight | None) -> Iterator[Step]:
     """What came back, what is decided then, and warnings that the recording says were put back or lost."""
     rows = session.timeline.results
-    came = {rows.call[place] for place in session.timeline.results_of.get(row.n, ())}
+    came = {rows.call[place] for place in session.timeline.results_of[row.n]}
     for place in sorted(place for place in came if place < CALLS):
         result = found.calls[place].result if found is not None else None
         failed = result is not None and result.status == "error"
@@ -114,7 +114,7 @@ def _results(session: Session, row: Row, found: Sight | None) -> Iterator[Step]:
     later = session.timeline.at_result.get(row.n)
     if later is not None:
         yield from _verdict(session, row._replace(decision=later))
-    for event in session.timeline.between.get(row.n, ()):
+    for event in session.timeline.between[row.n]:
         if isinstance(event, Warned) and event.scope == row.scope and event.state in ("requeued", "dropped"):
             what = "put back: the model's turn failed" if event.state == "requeued" else "dropped"
             yield Step("effect", f"warning {what}")
