@@ -125,11 +125,11 @@ def broken(graph: Any, failures: Sequence[Failure]) -> Iterator[None]:
 def _broken_node(bound: Any, failure: Failure) -> Iterator[None]:
     wrapping = wrapping_of(bound)
     if wrapping is not None:
-        node, wrapping.node = wrapping.node, _Raises(failure)
+        wrapping.stand_in = _Raises(failure)
         try:
             yield
         finally:
-            wrapping.node = node
+            wrapping.stand_in = None
         return
     for name, raises in (("invoke", failure), ("ainvoke", failure.acall)):
         object.__setattr__(bound, name, raises)

@@ -45,6 +45,8 @@ class Fields(NamedTuple):
     """The best witness so far."""
     checked: str
     """The iteration that the last witness is of, and how many had shown no progress by then."""
+    after: str
+    """A witness of the program's own as it was right behind the wrapped node, with its own count of no progress."""
     spent: str
     """What was spent, by counter of a budget."""
     began: str

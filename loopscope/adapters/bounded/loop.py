@@ -14,20 +14,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
 from langgraph.errors import GraphBubbleUp
+from langgraph.graph.message import add_messages
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from loopscope.adapters.bounded.fields import Fields, read, typed_dict, whole
 from loopscope.adapters.bounded.meter import Meter, metered
 from loopscope.adapters.bounded.predicates import Predicate, plain
-from loopscope.adapters.bounded.standing import Bounds, Standing, Verdict, standing
+from loopscope.adapters.bounded.standing import Bounds, Standing, Verdict, behind_node, standing
+from loopscope.adapters.bounded.updates import merged, reducers_of, writes_of, written_to
 from loopscope.adapters.bounded.witnesses import BUILT_IN, built_in, error_in
-from loopscope.adapters.bounded.wrapping import merged, wrapped
+from loopscope.adapters.bounded.wrapping import wrapped
 from loopscope.adapters.escalation import answer_of, can_wait
 from loopscope.adapters.loops import Loop
 from loopscope.adapters.scope_id import scope_at
@@ -94,6 +96,8 @@ class BoundedLoop:
         if isinstance(witness, str):
             compared, mode = built_in(_known(witness), self.fields), "changes"
         self._bounds = Bounds(self.fields, max_iterations, compared, mode, patience, self.success, limits)
+        self._reducers: dict[str, Callable[[Any, Any], Any]] = {"messages": add_messages}
+        """Those of the state, as far as they are known; the state's own messages most often have this one."""
         self.State: Any = typed_dict(f"{name.title().replace('_', '')}State", self.fields.annotations())
         """The loop's fields as a `TypedDict`, to be mixed into the graph's state."""
 
@@ -103,7 +107,9 @@ class BoundedLoop:
         Raises:
             UsageError: if the state is no `TypedDict`.
         """
-        return self.fields.mixed_into(schema)
+        made = self.fields.mixed_into(schema)
+        self._reducers.update(reducers_of(made))
+        return made
 
     def wrap(self, node: Any) -> Any:
         """The node with which an iteration begins, counted: a function, a coroutine function or a runnable.
@@ -126,7 +132,7 @@ class BoundedLoop:
 
     def status_message(self, state: Any) -> str:
         """What the model should know of the loop: which attempt this is, what went wrong, what a person advised."""
-        now = self.standing(state)
+        now = standing(state, self._bounds, within=True)
         parts = [f"Attempt {min(now.iterations + 1, now.allowed)} of {now.allowed}."]
         error = error_in(state, self.fields) if now.iterations else None
         if error:
@@ -165,7 +171,7 @@ class BoundedLoop:
         answer = interrupt(told)
         if answer_of(answer) == "stop":
             return ended
-        return {**self._told(now), **self._renewed(now), **_written(answer, self.fields)}
+        return {**self._told(now), **self._renewed(state, now), **_written(answer, self.fields)}
 
     def _begun(self, state: Any) -> dict[str, Any]:
         """What an iteration writes that begins in this state."""
@@ -174,7 +180,7 @@ class BoundedLoop:
         if isinstance(state, Mapping) and fields.iterations not in state:
             # It was sent a part of the state, which does not tell how the loop stands.
             return more
-        now = self.standing(state)
+        now = standing(state, self._bounds, within=True)
         more |= {**self._told(now), fields.advice: None}
         if now.iterations:
             _show(self.name, now.witness)
@@ -193,10 +199,17 @@ class BoundedLoop:
         checked = {"iteration": now.iterations, "stale": now.stale}
         return {fields.witness: now.witness, fields.best: now.best, fields.checked: checked}
 
-    def _renewed(self, now: Standing) -> dict[str, Any]:
+    def _renewed(self, state: Any, now: Standing) -> dict[str, Any]:
         fields = self.fields
         checked = {"iteration": now.iterations, "stale": 0}
-        return {fields.renewed: 1, fields.checked: checked, fields.began: time.time(), fields.ended: None}
+        after = {**read(state, fields.after, {}), "stale": 0}
+        return {
+            fields.renewed: 1,
+            fields.checked: checked,
+            fields.after: after if "value" in after else None,
+            fields.began: time.time(),
+            fields.ended: None,
+        }
 
     class _Charging:
         """Charges a node."""
@@ -205,9 +218,9 @@ class BoundedLoop:
             self.loop = loop
 
         @contextmanager
-        def visit(self, state: Any) -> Iterator[_Visit]:  # noqa: ARG002 - nothing depends on it
+        def visit(self, state: Any) -> Iterator[_Visit]:
             with metered() if self.loop.budgets else nullcontext() as meter:
-                yield _Visit(self.loop, meter, {})
+                yield _Visit(self.loop, state, meter, {})
 
     class _Counting:
         """Counts a node."""
@@ -221,7 +234,7 @@ class BoundedLoop:
             more = loop._begun(state)  # noqa: SLF001 - its own
             with metered() if loop.budgets else nullcontext() as meter:
                 try:
-                    yield _Visit(loop, meter, more)
+                    yield _Visit(loop, state, meter, more)
                 except GraphBubbleUp:
                     raise
                 except loop._catch as error:  # noqa: SLF001 - its own
@@ -232,16 +245,21 @@ class BoundedLoop:
 class _Visit:
     """One execution of a node of the loop."""
 
-    def __init__(self, loop: BoundedLoop, meter: Meter | None, more: dict[str, Any]) -> None:
+    def __init__(self, loop: BoundedLoop, state: Any, meter: Meter | None, more: dict[str, Any]) -> None:
         self._loop = loop
+        self._state = state
         self._meter = meter
         self._more = more
 
     def result(self, update: Any) -> Any:
         """What the node writes, with the loop's fields."""
+        loop, more = self._loop, self._more
         if self._meter is not None and self._meter.spent:
-            self._more[self._loop.fields.spent] = self._meter.spent
-        return merged(update, self._more)
+            more[loop.fields.spent] = self._meter.spent
+        if callable(loop.witness) and loop.fields.iterations in more:
+            then = written_to(self._state, {**writes_of(update), **more}, loop._reducers)  # noqa: SLF001 - its own
+            more[loop.fields.after] = behind_node(then, loop._bounds, self._state)  # noqa: SLF001 - its own
+        return merged(update, more)
 
 
 def _show(name: str, witness: Any, *, gave_up: bool = False) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from loopscope.adapters.bounded.fields import Fields, read
 from loopscope.adapters.facts import since_last_ai
@@ -57,5 +57,10 @@ def _results(state: Any) -> list[list[str]] | None:
 
 
 def _answers(state: Any) -> list[ToolMessage]:
+    """The newest answers of tools: of the model's last turn, or of the one before while that waits for its own."""
     messages = read(state, "messages", ())
-    return since_last_ai(messages) if isinstance(messages, (list, tuple)) else []
+    if not isinstance(messages, (list, tuple)):
+        return []
+    if messages and isinstance(messages[-1], AIMessage) and messages[-1].tool_calls:
+        messages = messages[:-1]
+    return since_last_ai(messages)

@@ -6,7 +6,6 @@ but for the annotation of the state: with that, LangGraph would hand over only t
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
@@ -14,11 +13,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
-from langgraph.types import Command
 
 from loopscope.errors import UsageError
 
-__all__ = ["Around", "Visit", "Wrapped", "merged", "wrapped", "wrapping_of"]
+__all__ = ["Around", "Visit", "Wrapped", "wrapped", "wrapping_of"]
 
 _WRAPPED = "__loopscope_wrapped__"
 """The attribute of a wrapped node that tells what is around it."""
@@ -39,7 +37,7 @@ class Around(Protocol):
 
 
 class Wrapped:
-    """A node and what is around it; the node can be put in another's place, as a test does.
+    """A node and what is around it.
 
     Args:
         node: the user's own.
@@ -49,33 +47,35 @@ class Wrapped:
     def __init__(self, node: Any, around: Around) -> None:
         self.node = node
         self.around = around
+        self.stand_in: Any = None
+        """What runs in the node's place, as a test wants it."""
 
-    def call(self, state: Any, *args: Any, **named: Any) -> Any:
+    def call(self, node: Any, state: Any, *args: Any, **named: Any) -> Any:
         """The node, called as a function."""
         update: Any = None
         with self.around.visit(state) as visit:
-            update = self.node(state, *args, **named)
+            update = (self.stand_in or node)(state, *args, **named)
         return visit.result(update)
 
-    async def acall(self, state: Any, *args: Any, **named: Any) -> Any:
+    async def acall(self, node: Any, state: Any, *args: Any, **named: Any) -> Any:
         """The node, called as a coroutine function."""
         update: Any = None
         with self.around.visit(state) as visit:
-            update = await self.node(state, *args, **named)
+            update = await (self.stand_in or node)(state, *args, **named)
         return visit.result(update)
 
-    def invoke(self, state: Any, config: RunnableConfig) -> Any:
+    def invoke(self, node: Any, state: Any, config: RunnableConfig) -> Any:
         """The node, invoked as a runnable."""
         update: Any = None
         with self.around.visit(state) as visit:
-            update = self.node.invoke(state, config)
+            update = (self.stand_in or node).invoke(state, config)
         return visit.result(update)
 
-    async def ainvoke(self, state: Any, config: RunnableConfig) -> Any:
+    async def ainvoke(self, node: Any, state: Any, config: RunnableConfig) -> Any:
         """As `invoke`."""
         update: Any = None
         with self.around.visit(state) as visit:
-            update = await self.node.ainvoke(state, config)
+            update = await (self.stand_in or node).ainvoke(state, config)
         return visit.result(update)
 
 
@@ -87,28 +87,38 @@ def wrapped(node: Any, around: Around) -> Any:
     """
     wrapping = Wrapped(node, around)
     if isinstance(node, Runnable):
-        made: Any = RunnableLambda(wrapping.invoke, wrapping.ainvoke, name=getattr(node, "name", None))
-        object.__setattr__(made, _WRAPPED, wrapping)
-        return made
-    if not callable(node):
+        call: Any = _runnable(node, wrapping)
+    elif not callable(node):
         raise UsageError(f"wrap() takes a node: a function of the state or a runnable; this is {node!r:.80}")
-    asynchronous = inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(type(node).__call__)
-    call = _acaller(wrapping) if asynchronous else _caller(wrapping)
-    _dress(call, node)
+    else:
+        asynchronous = inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(type(node).__call__)
+        call = _acaller(node, wrapping) if asynchronous else _caller(node, wrapping)
+        _dress(call, node)
     setattr(call, _WRAPPED, wrapping)
     return call
 
 
-def _caller(wrapping: Wrapped) -> Callable[..., Any]:
+def _runnable(node: Runnable[Any, Any], wrapping: Wrapped) -> RunnableLambda[Any, Any]:
+    # The node is in the functions' closures, where LangGraph looks for sub-graphs.
+    def invoke(state: Any, config: RunnableConfig) -> Any:
+        return wrapping.invoke(node, state, config)
+
+    async def ainvoke(state: Any, config: RunnableConfig) -> Any:
+        return await wrapping.ainvoke(node, state, config)
+
+    return RunnableLambda(invoke, ainvoke, name=getattr(node, "name", None))
+
+
+def _caller(node: Any, wrapping: Wrapped) -> Callable[..., Any]:
     def call(state: Any, *args: Any, **named: Any) -> Any:
-        return wrapping.call(state, *args, **named)
+        return wrapping.call(node, state, *args, **named)
 
     return call
 
 
-def _acaller(wrapping: Wrapped) -> Callable[..., Any]:
+def _acaller(node: Any, wrapping: Wrapped) -> Callable[..., Any]:
     async def call(state: Any, *args: Any, **named: Any) -> Any:
-        return await wrapping.acall(state, *args, **named)
+        return await wrapping.acall(node, state, *args, **named)
 
     return call
 
@@ -138,35 +148,3 @@ def _dress(call: Any, node: Any) -> None:
     hints = getattr(node if routine else type(node).__call__, "__annotations__", {})
     call.__annotations__ = {name: hint for name, hint in hints.items() if name != first.name}
     call.__signature__ = signature.replace(parameters=[first.replace(annotation=inspect.Parameter.empty), *rest])
-
-
-def merged(update: Any, more: dict[str, Any]) -> Any:
-    """What a node writes, and some fields beside it."""
-    if update is None:
-        return more
-    if isinstance(update, dict):
-        return {**update, **more}
-    if isinstance(update, (list, tuple)) and any(isinstance(each, Command) for each in update):
-        return [*update, Command(update=more)]
-    if isinstance(update, Command):
-        return [update, Command(update=more)]
-    return {**_set_fields(update), **more}
-
-
-def _set_fields(update: Any) -> dict[str, Any]:
-    """What an object that a node returned writes: as LangGraph has it, the fields that are not as they were by default.
-
-    Raises:
-        UsageError: if it is no object that a node may return.
-    """
-    if dataclasses.is_dataclass(update):
-        values = ((each, getattr(update, each.name)) for each in dataclasses.fields(update))
-        return {each.name: value for each, value in values if value != _default(each)}
-    names = getattr(update, "model_fields_set", None)
-    if names is None:
-        raise UsageError(f"a node returns an update of the state, not {update!r:.80}")
-    return {name: getattr(update, name) for name in names}
-
-
-def _default(each: dataclasses.Field[Any]) -> Any:
-    return each.default if each.default_factory is dataclasses.MISSING else each.default_factory()

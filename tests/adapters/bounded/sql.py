@@ -14,7 +14,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from loopscope import BoundedLoop
 from tests.adapters.scripted import ScriptedModel, Turn, turn
 
-__all__ = ["MISSPELT", "RIGHT", "answered", "database", "guarded", "queries", "unguarded"]
+__all__ = ["MISSPELT", "RIGHT", "answered", "database", "guarded", "queries", "sql_tool", "unguarded"]
 
 MISSPELT = "SELECT customer, SUM(total) FROM orders GROUP BY custmer"
 RIGHT = "SELECT customer, SUM(total) FROM orders GROUP BY customer"
@@ -41,7 +41,8 @@ def answered(state: dict[str, Any]) -> bool:
     return bool(ran) and ran[-1].status == "success" and isinstance(last, AIMessage) and not last.tool_calls
 
 
-def _sql() -> Any:
+def sql_tool() -> Any:
+    """The tool `run_sql`, over a database of its own."""
     orders = database()
 
     @tool
@@ -54,7 +55,7 @@ def _sql() -> Any:
 
 def unguarded(script: Sequence[Turn], **options: Any) -> Any:
     """As the sample has it: what ends a stuck run is the recursion limit."""
-    model, run_sql = ScriptedModel(script=script), _sql()
+    model, run_sql = ScriptedModel(script=script), sql_tool()
     graph: Any = StateGraph(MessagesState)
 
     def analyst(state: MessagesState) -> dict[str, Any]:
@@ -89,7 +90,7 @@ def guarded(
 
     ways = {"again": "analyst", "done": END, "give_up": "give_up"}
     graph.add_node("analyst", bounded.wrap(aanalyst if asynchronous else analyst))
-    graph.add_node("tools", ToolNode([_sql()], handle_tool_errors=True))
+    graph.add_node("tools", ToolNode([sql_tool()], handle_tool_errors=True))
     graph.add_node("give_up", bounded.give_up)
     graph.add_edge(START, "analyst")
     graph.add_conditional_edges("analyst", after_analyst, {"tools": "tools", **ways})
