@@ -132,6 +132,7 @@ def _total(count: int, first: int | None) -> str:
 def _tell(named: _Named, *, alone: bool) -> None:
     """What the first stop would have saved, and what is not certain."""
     from loopscope.recording.inert import inert
+    from loopscope.views.whatif import spent
 
     prefix = "" if alone else f"{inert(named.name)}: "
     difference = named.difference
@@ -139,11 +140,7 @@ def _tell(named: _Named, *, alone: bool) -> None:
         click.echo(f"{prefix}nothing differs.")
     after = difference.after_first_stop
     if after is not None:
-        tokens = after.input_tokens + after.output_tokens
-        click.echo(
-            f"{prefix}after its first stop at #{difference.override.first_stop} came {after.batches} batches, "
-            f"{after.calls} calls, {tokens:,} tokens, ${after.cost_usd:.4f}."
-        )
+        click.echo(f"{prefix}after its first stop at #{difference.override.first_stop} came {spent(after)}.")
     for note in difference.notes():
         click.echo(f"{prefix}{note}")
 

@@ -66,6 +66,8 @@ class Difference(Struct, frozen=True):
     """An enforced stop that the override lets pass: what the run would have done after it is not recorded."""
     keys_kept: int
     """Calls whose recorded key could not be computed anew under the override's identity."""
+    policies: int = 1
+    """Policies that decided the run, one after the other; the override takes the place of all."""
 
     @property
     def first(self) -> int | None:
@@ -87,6 +89,10 @@ class Difference(Struct, frozen=True):
             calls = "one call keeps its" if self.keys_kept == 1 else f"{self.keys_kept} calls keep their"
             notes.append(
                 f"{calls} recorded key: the arguments were redacted or cut, so the other identity cannot be computed."
+            )
+        if self.policies > 1:
+            notes.append(
+                f"The run had {self.policies} policies, one after the other: the override takes the place of all."
             )
         return notes
 
@@ -163,6 +169,7 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
         certain_until=_certain_until(differing, said, enforced=enforced),
         nothing_after=_nothing_after(differing) if enforced else None,
         keys_kept=folded.keys_kept,
+        policies=len(timeline.policies),
     )
     states = bytes([_STATE[decision.action] or decision.hash_count > 1 for decision in override])
     return Trial(policy, last, difference, states, _first_stops(said), _first_stops(said_before))

@@ -200,7 +200,7 @@ def _ruler(numbers: Sequence[int], cursor: int) -> Line:
     free = 0
     for place, number in enumerate(numbers):
         text = str(number)
-        if (place == 0 or number % 10 == 0) and place >= free:
+        if (place == 0 or number % 10 == 0) and place >= free and place + len(text) <= max(len(numbers), len(text)):
             cells[place : place + len(text)] = text
             free = place + len(text) + 1
     text = "".join(cells)[: len(numbers)].rstrip()
@@ -367,11 +367,7 @@ def _notes(session: Session, sheet: Sheet, width: int) -> list[Line]:
     if difference.after_first_stop is not None and len(sheet.draft.columns) == 1:
         stop = difference.override.first_stop
         lines += _wrapped(session, f"After its first stop, #{stop}, came {spent(difference.after_first_stop)}.", width)
-    notes = difference.notes()
-    policies = len(session.timeline.policies)
-    if policies > 1:
-        notes.append(f"The run had {policies} policies, one after the other; the override takes the place of all.")
-    return [*lines, *(line for note in notes for line in _wrapped(session, note, width, "dim"))]
+    return [*lines, *(line for note in difference.notes() for line in _wrapped(session, note, width, "dim"))]
 
 
 def _table(session: Session, sheet: Sheet, width: int) -> list[Line]:

@@ -190,7 +190,7 @@ def test_a_run_with_several_policies_says_so() -> None:
         story.call("search", {"query": "rust tls", "top_k": 5})
     session = story.session()
     text = " ".join(drawn(session, Draft.of(session.policy).take(Policy(hard_limit=4))))
-    assert "The run had 2 policies, one after the other; the override takes the place of all." in text
+    assert "The run had 2 policies, one after the other: the override takes the place of all." in text
 
 
 @pytest.mark.parametrize("width", [20, 36, 56, 76, 120])

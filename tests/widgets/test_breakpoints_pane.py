@@ -99,9 +99,11 @@ async def test_one_is_typed_and_edited() -> None:
 async def test_enter_without_any_asks_for_one() -> None:
     """The other keys say that there is none."""
     async with debugging(eventful()) as pilot:
-        await pilot.press("B", "a")
-        await pilot.pause()
-        assert "there is no breakpoint; i asks for one" in told(pilot)
+        for key in ("a", "x"):
+            await pilot.press("B", key)
+            await pilot.pause()
+            assert "there is no breakpoint; i asks for one" in told(pilot)
+            pilot.app.clear_notifications()
         await pilot.press("enter")
         await pilot.pause()
         await pilot.press(*"stop", "enter")

@@ -169,6 +169,22 @@ async def test_presets_in_a_list() -> None:
         assert front(pilot) is not Choose
 
 
+async def test_keys_that_come_before_the_list_has_the_focus_are_for_it() -> None:
+    """One types p, end, enter in one go; a click beside the rows chooses nothing."""
+    async with debugging(eventful()) as pilot:
+        await pilot.press("t", "p")
+        await pilot.pause()
+        pilot.app.screen.set_focus(None)
+        await pilot.press("home", "j", "pagedown", "end", "k")
+        await pilot.click(pilot.app.screen.query_one("#choose"), offset=(5, 9))
+        await pilot.pause()
+        assert front(pilot) is Choose
+        pilot.app.screen.set_focus(None)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert policy(pilot) == list(PRESETS.values())[-2]
+
+
 async def test_several_policies_side_by_side() -> None:
     """A column each, tried one after the other; walked, dropped, and never more than there is room for."""
     async with debugging(eventful()) as pilot:
