@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from loopscope.link import folder
+
 ROOT = Path(__file__).parent.parent
 
 settings.register_profile("loopscope", deadline=None, derandomize=True, print_blob=True)
@@ -29,3 +31,5 @@ def _own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(home))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    # Whatever else of this user's runs on the machine, in the folder of last resort, is nobody's business here.
+    monkeypatch.setattr(folder, "_candidates", lambda: iter([Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope"]))

@@ -57,7 +57,7 @@ class Held:
 
     def end(self) -> str:
         """What became of it."""
-        self._thread.join(10)
+        self._thread.join(60)
         return self.fate
 
 

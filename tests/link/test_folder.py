@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from loopscope.errors import CannotAttachError
-from loopscope.link.folder import flaw, folders, open_folder
+from loopscope.link.folder import _candidates, flaw, folders, open_folder
 
+CANDIDATES = _candidates
+"""The real places: other tests look into one alone."""
 NOBODY = 65_534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
 
@@ -24,6 +26,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     fallback.mkdir()
     fallback.chmod(0o1777)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place))
+    monkeypatch.setattr("loopscope.link.folder._candidates", CANDIDATES)
     monkeypatch.setattr("loopscope.link.folder.tempfile.gettempdir", lambda: str(fallback))
     return place
 
