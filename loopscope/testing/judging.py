@@ -83,7 +83,12 @@ def _witness(run: Outcome, within: int) -> Iterator[tuple[str, str]]:
 
 def _escalation(run: Outcome, exits: Collection[str], value: Any, failures: Sequence[str]) -> Iterator[tuple[str, str]]:
     if run.ended in ("recursion_limit", "raised"):
-        yield "escalation", f"the run ended in a stack trace: {type(run.error).__name__}: {_first_line(run.error)}"
+        own = run.ended == "raised" and any(failure in str(run.error) for failure in failures)
+        hint = "; nothing caught the failure itself: ToolNode(handle_tool_errors=True), or loop.wrap" if own else ""
+        yield (
+            "escalation",
+            f"the run ended in a stack trace: {type(run.error).__name__}: {_first_line(run.error)}{hint}",
+        )
         return
     if not _escalated(run, exits):
         yield "escalation", f"the run {_HOW[run.ended]} without an escalation: no interrupt, no give_up node, no drain"

@@ -95,6 +95,7 @@ async def test_a_node_that_nothing_catches_ends_in_a_stack_trace(asynchronous: b
         await prove(unguarded(queries(MISSPELT)), asynchronous, fail="analyst")
     assert missing(caught) == ["escalation"]
     assert "stack trace: InjectedFailure: analyst fails for ever" in str(caught.value)
+    assert "nothing caught the failure itself" in str(caught.value)
 
 
 @pytest.mark.parametrize(
