@@ -39,7 +39,7 @@ class Lab(NamedTuple):
 
     def write(self, name: str, *cells: str) -> str:
         """A notebook of these cells."""
-        empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+        empty: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
         written = [empty | {"id": f"cell-{place}", "source": cell} for place, cell in enumerate(cells)]
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         made = {"cells": written, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
@@ -66,7 +66,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     command += [
         "--port",
         str(port),
-        "--LabApp.expose_app_in_browser=True",
         *(f"--{name}={value}" for name, value in options.items()),
     ]
     log = (home / "log").open("w+")
@@ -104,10 +103,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A window; light, or as the test's parameter `look` says. What the browser complains of fails the test."""
-    look = request.node.callspec.params.get("look", "light") if hasattr(request.node, "callspec") else "light"
-    context = browser.new_context(viewport={"width": 1300, "height": 1000}, color_scheme=look)
+def page(browser: Any) -> Iterator[Any]:
+    """A window."""
+    context = browser.new_context(viewport={"width": 1300, "height": 1000})
     window = context.new_page()
     window.set_default_timeout(PATIENCE * 1000)
     yield window

@@ -59,6 +59,9 @@ def test_a_session_is_the_last_line_of_a_cell(page: Any, lab: Lab, look: str) ->
     name = lab.write(f"{look}.ipynb", 'import loopscope\nloopscope.open("sample:sql-retry-storm")')
     opened(page, lab, name)
     reads(page, ".verdict", "■ STOP identical_call_set A 5/5")
+    theme = f"JupyterLab {look.title()}"
+    page.evaluate("(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
+    page.wait_for_selector(".loopscope.dark" if look == "dark" else ".loopscope:not(.dark)")
     picture(page, f"opened-{look}")
     page.click(".loopscope .cell >> nth=2")
     reads(page, ".verdict", "▲ WARN identical_call_set A 3/3")

@@ -37,11 +37,14 @@ function button(text, title, act, look = "") {
 }
 
 function isDark(element) {
+  const { body } = document;
+  if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false";
+  if (body.dataset.vscodeThemeKind) return body.dataset.vscodeThemeKind.includes("dark");
   for (let at = element; at; at = at.parentElement) {
-    const parts = getComputedStyle(at).backgroundColor.match(/[\d.]+/g);
-    if (!parts || (parts.length > 3 && Number(parts[3]) < 0.5)) continue;
-    const [red, green, blue] = parts.map(Number);
-    return red * 0.299 + green * 0.587 + blue * 0.114 < 128;
+    const colour = getComputedStyle(at).backgroundColor;
+    const parts = colour.match(/^rgba?\(([^)]*)\)/)?.[1].split(/[\s,/]+/).map(Number);
+    if (!parts || (parts.length > 3 && parts[3] < 0.5)) continue;
+    return parts[0] * 0.299 + parts[1] * 0.587 + parts[2] * 0.114 < 128;
   }
   return matchMedia("(prefers-color-scheme: dark)").matches;
 }
