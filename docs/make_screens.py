@@ -13,7 +13,7 @@ from pathlib import Path
 
 import loopscope
 from loopscope.cli.corpus import find, read_labels, short_names
-from loopscope.cli.measuring import INSTEAD, Plan, measure
+from loopscope.cli.measuring import INSTEAD, Piece, Plan, measure
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.session.draft import Draft
 from loopscope.session.grid import default_grid
@@ -65,7 +65,7 @@ def sweep() -> Tuning:
     """The public cases under the grid of those who name none."""
     cases = Path(__file__).parents[1] / "tests" / "cases"
     grid, labels = default_grid(DEFAULT), read_labels(str(cases / "TRUTH.tsv"))
-    found = [measure(each.target, Plan(DEFAULT, grid)) for each in find([str(cases)])]
+    found = [measure(Piece(each.target), Plan(DEFAULT, grid)) for each in find([str(cases)])]
     measured = [each for each in found if each.batches]
     runs = [
         Run(name, each.batches, each.outcomes, labels.of(each.target), each.target)

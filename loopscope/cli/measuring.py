@@ -1,29 +1,35 @@
 """Measuring recordings under policies: in this process, in others beside it, or on a cluster.
 
-One recording is one piece of work, so that a worker reads its file itself and sends back numbers alone. Who schedules
-the pieces is joblib's business.
+A piece of work is a recording, so that a worker reads its file itself and sends back numbers alone; or some of the
+policies over a recording, where each has to be folded. Who schedules the pieces is joblib's business.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from loopscope.engine.policy import PRESETS, Policy
 from loopscope.errors import LoopscopeError, MissingExtraError, UsageError
 from loopscope.session.grid import Grid
-from loopscope.session.sweep import Outcome
+from loopscope.session.sweep import Outcome, counts_alone
 
-__all__ = ["CLUSTERS", "INSTEAD", "Measured", "Plan", "jobs_for", "measure", "measure_all", "on_cluster"]
+__all__ = [
+    "CLUSTERS", "INSTEAD", "Measured", "Piece", "Plan", "jobs_for", "measure", "measure_all", "on_cluster", "pieces",
+    "whole",
+]  # fmt: skip
 
 CLUSTERS = ("dask", "ray")
 INSTEAD = ("bounded", "progress")
 """Presets that are measured beside a grid: what to advise where no setting of the grid will do."""
 _WORTH = 20_000_000
 """Bytes to be decided from which on other processes are worth their start."""
+_LEAST_FOLDS = 40
+"""Policies that are worth reading a recording once more for."""
 
 
 class Plan(NamedTuple):
@@ -58,16 +64,25 @@ def _policies(plan: Plan) -> tuple[Policy, ...]:
     return tuple(cell.policy for cell in plan.grid.cells(plan.base))
 
 
-def measure(target: str, plan: Plan, channel: str | None = None) -> Measured:
-    """Decide one recording under every policy of a plan; what goes wrong is told in the result."""
+class Piece(NamedTuple):
+    """A recording, and which of the plan's policies to decide it under."""
+
+    target: str
+    first: int = 0
+    end: int | None = None
+
+
+def measure(piece: Piece, plan: Plan, channel: str | None = None) -> Measured:
+    """Decide one recording under policies of a plan; what goes wrong is told in the result."""
     from loopscope.session.tune import outcomes
     from loopscope.settings import Choice, Settings
     from loopscope.targets import open_session
 
+    target = piece.target
     try:
         session = open_session(target, Choice(Settings(plan.base), fixed=True), channel)
-        instead = [] if plan.grid is None else [PRESETS[name] for name in INSTEAD]
-        wanted = _policies(plan)
+        instead = [] if plan.grid is None or piece.first else [PRESETS[name] for name in INSTEAD]
+        wanted = _policies(plan)[piece.first : piece.end]
         found = outcomes(session.timeline, [*wanted, *instead], session)
     except LoopscopeError as error:
         return Measured(target, problem=str(error), code=error.exit_code)
@@ -75,35 +90,61 @@ def measure(target: str, plan: Plan, channel: str | None = None) -> Measured:
     return Measured(target, len(session), found[:last], found[last:], skipped=len(session.problems))
 
 
-def jobs_for(targets: Sequence[str], plan: Plan) -> int:
+def pieces(targets: Sequence[str], plan: Plan) -> list[Piece]:
+    """The work in pieces: a recording each, or several where many policies have to be folded over much of it."""
+    folds = _folds(plan)
+    many = len(_policies(plan))
+    found: list[Piece] = []
+    for target in targets:
+        step = max(_LEAST_FOLDS, _WORTH // max(1, _size(target))) if folds > _LEAST_FOLDS else many
+        found += [Piece(target, first, first + step) for first in range(0, max(1, many), max(1, step))]
+    return found
+
+
+def jobs_for(work: Sequence[Piece], plan: Plan) -> int:
     """How many processes are worth it: one where the work is done before others have started."""
-    size = sum(os.stat(target).st_size for target in targets if os.path.isfile(target))  # noqa: PTH113, PTH116 - any name
-    plain = plan.base.severity_first and plan.base.scope == "run" and not plan.base.looks_at_results
-    folds = 1 if plain and plan.grid is not None else len(_policies(plan))
-    return 1 if size * max(1, folds) < _WORTH or len(targets) == 1 else -1
+    size = sum(_size(target) for target in {piece.target for piece in work})
+    return 1 if size * max(1, _folds(plan)) < _WORTH or len(work) == 1 else -1
+
+
+def _folds(plan: Plan) -> int:
+    """How many of the policies look-ups do not do for."""
+    return sum(not counts_alone(policy) for policy in _policies(plan))
+
+
+def _size(target: str) -> int:
+    return os.stat(target).st_size if os.path.isfile(target) else 0  # noqa: PTH113, PTH116 - a name of any kind
 
 
 def measure_all(
-    targets: Sequence[str], plan: Plan, channel: str | None, jobs: int, *, cluster: bool = False
+    work: Sequence[Piece], plan: Plan, channel: str | None, jobs: int, *, cluster: bool = False
 ) -> Iterator[Measured]:
-    """Each recording under every policy, in order, as they are done.
+    """Each piece, in order, as it is done.
 
     Args:
-        targets: what `loopscope.targets` opens.
-        plan: what to measure them under.
+        work: recordings and policies.
+        plan: what the policies are.
         channel: of checkpoint files.
         jobs: processes; 1 is this one, -1 as many as there are cores.
         cluster: leave the number to the cluster that joblib is set to.
     """
     if jobs == 1 and not cluster:
-        yield from (measure(target, plan, channel) for target in targets)
+        yield from (measure(piece, plan, channel) for piece in work)
         return
     import joblib
 
     backend, _ = joblib.parallel.get_active_backend()
     return_as = "generator" if backend.supports_return_generator else "list"
     parallel = joblib.Parallel(n_jobs=-1 if cluster else jobs, return_as=return_as)
-    yield from parallel(joblib.delayed(measure)(target, plan, channel) for target in targets)
+    yield from parallel(joblib.delayed(measure)(piece, plan, channel) for piece in work)
+
+
+def whole(parts: Iterable[Measured]) -> Iterator[Measured]:
+    """The recordings of which these are the pieces, in order."""
+    for _, group in groupby(parts, key=lambda part: part.target):
+        first, *others = group
+        found = [outcome for part in (first, *others) for outcome in part.outcomes]
+        yield first._replace(outcomes=found) if others else first
 
 
 def on_cluster(name: str) -> AbstractContextManager[Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Self
+from collections.abc import Iterable, Iterator
+from typing import Self, TypeVar
 
 __all__ = ["Progress"]
 
+T = TypeVar("T")
 _PATIENCE = 1.0
 """Seconds before there is a line at all."""
 _EVERY = 0.2
@@ -33,6 +35,12 @@ class Progress:
         if time.monotonic() >= self._due:
             self._show(self._line(count))
             self._due = time.monotonic() + _EVERY
+
+    def over(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, each of which is one more that is done."""
+        for count, item in enumerate(items, 1):
+            self.at(count)
+            yield item
 
     def _line(self, count: int) -> str:
         if not self._total:

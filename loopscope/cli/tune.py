@@ -253,21 +253,21 @@ def _measured(
     found: Sequence[Found], labels: Labels, plan: Plan, channel: str | None, jobs: int | None, cluster: str | None
 ) -> tuple[list[Measured], int]:
     """What could be measured, and the exit code for what could not; that is told."""
-    from loopscope.cli.measuring import jobs_for, measure_all, on_cluster
+    from loopscope.cli.measuring import jobs_for, measure_all, on_cluster, pieces, whole
     from loopscope.cli.output import tell
     from loopscope.cli.progress import Progress
 
-    targets = [each.target for each in found]
+    work = pieces([each.target for each in found], plan)
+    noun = "recordings" if len(work) == len(found) else "pieces of work"
     kept: list[Measured] = []
     codes, silent = [0], 0
     with ExitStack() as stack:
         if cluster is not None:
             stack.enter_context(on_cluster(cluster))
-        progress = stack.enter_context(Progress("recordings", len(targets)))
-        many = jobs if jobs is not None else jobs_for(targets, plan)
-        results = measure_all(targets, plan, channel, many, cluster=cluster is not None)
-        for count, (each, result) in enumerate(zip(found, results, strict=True), 1):
-            progress.at(count)
+        progress = stack.enter_context(Progress(noun, len(work)))
+        many = jobs if jobs is not None else jobs_for(work, plan)
+        parts = progress.over(measure_all(work, plan, channel, many, cluster=cluster is not None))
+        for each, result in zip(found, whole(parts), strict=True):
             if result.problem or not result.batches:
                 if each.named or labels.of(each.target) is not None:
                     tell(result.problem or f"{each.target}: has no batch with tool calls")

@@ -20,7 +20,7 @@ from loopscope.engine.snapshot import Snapshot
 from loopscope.session.timeline import Timeline
 from loopscope.session.whatif import Reader, verdicts
 
-__all__ = ["Outcome", "Reach", "Sweeper"]
+__all__ = ["Outcome", "Reach", "Sweeper", "counts_alone"]
 
 
 class Outcome(Struct, frozen=True):
@@ -80,6 +80,13 @@ class _Premise(NamedTuple):
         return self[:3]
 
 
+def counts_alone(policy: Policy) -> bool:
+    """Whether nothing but how often hashes and tools came decides under a policy, until the first stop of a scope."""
+    if policy.looks_at_results or policy.cycle.active or policy.repeat_in_batch.warn or policy.budget:
+        return False
+    return policy.severity_first and policy.scope == "run"
+
+
 class Sweeper:
     """One run, ready for any number of cells.
 
@@ -114,9 +121,7 @@ class Sweeper:
 
     def _counts_alone(self, policy: Policy) -> bool:
         """Whether look-ups tell what a policy does: it sees counts alone, of the same hashes in the same lives."""
-        if policy.looks_at_results or policy.cycle.active or policy.repeat_in_batch.warn or policy.budget:
-            return False
-        if not policy.severity_first or policy.scope != "run" or not self._whole:
+        if not self._whole or not counts_alone(policy):
             return False
         wanted = _Premise.of(policy)
         return all(premise == wanted for premise in self._premises)

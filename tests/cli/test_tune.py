@@ -15,7 +15,7 @@ import pytest
 
 from loopscope.cli import progress, tune
 from loopscope.cli.corpus import Found, find, read_labels, short_names
-from loopscope.cli.measuring import Plan, jobs_for, measure, measure_all, on_cluster
+from loopscope.cli.measuring import Piece, Plan, jobs_for, measure, measure_all, on_cluster, pieces, whole
 from loopscope.engine.policy import PRESETS, Policy
 from loopscope.errors import MissingExtraError, UnreadableInputError, UsageError
 from loopscope.session.grid import parse_grid
@@ -329,14 +329,32 @@ def test_little_work_is_done_here(tmp_path: Path) -> None:
     with large.open("wb") as file:
         file.truncate(50_000_000)
     small = str(CASES / "01-same-shell-command.jsonl")
-    base = Policy()
+    base, folded = Policy(), PRESETS["deerflow-2026-08-22"]
     grid = parse_grid(["hard_limit=3..12", "window_size=1..400"], base)
-    assert jobs_for([small, small], Plan(base, grid)) == 1
-    assert jobs_for([str(large)], Plan(base, grid)) == 1
-    assert jobs_for([str(large), small], Plan(base, grid)) == -1
-    folded = PRESETS["deerflow-2026-08-22"]
-    assert jobs_for([small, small], Plan(folded, grid)) == -1
-    assert jobs_for([small, small], Plan(base, policies=(folded, base))) == 1
+
+    def jobs(targets: list[str], plan: Plan) -> int:
+        return jobs_for(pieces(targets, plan), plan)
+
+    assert jobs([small, small], Plan(base, grid)) == 1
+    assert jobs([str(large)], Plan(base, grid)) == 1
+    assert jobs([str(large), small], Plan(base, grid)) == -1
+    assert jobs([small, str(CASES / "05-search-fetch-alternation.jsonl")], Plan(folded, grid)) == -1
+    assert jobs([small, small], Plan(base, policies=(folded, base))) == 1
+    assert jobs([str(large)], Plan(folded, grid)) == -1, "many folds of one recording are shared too"
+
+
+def test_much_work_on_one_recording_is_done_in_pieces() -> None:
+    """Each decides some of the policies; put together they are the recording."""
+    base = PRESETS["bounded"]
+    plan = Plan(base, parse_grid(["hard_limit=3..12", "window_size=10..19"], base))
+    target = str(CASES / "25-file-sweep-then-wrap.jsonl")
+    work = [Piece(target, 0, 40), Piece(target, 40, 80), Piece(target, 80, 120)]
+    (found,) = whole(measure_all(work, plan, None, 1))
+    assert found == measure(Piece(target), plan)
+    assert len(found.outcomes) == 100
+    assert pieces([target, target], Plan(Policy(), parse_grid(["hard_limit=3..12"], Policy()))) == [
+        Piece(target, 0, 10), Piece(target, 0, 10),
+    ]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -351,13 +369,13 @@ def test_a_dask_cluster_gives_the_same() -> None:
     from distributed import LocalCluster
 
     plan = Plan(Policy(), parse_grid(["hard_limit=3..12"], Policy()))
-    targets = [str(path) for path in sorted(CASES.glob("0*.jsonl")) if "expected" not in path.name]
+    targets = [Piece(str(path)) for path in sorted(CASES.glob("0*.jsonl")) if "expected" not in path.name]
     here = list(measure_all(targets, plan, None, 1))
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)  # type: ignore[no-untyped-call]
     with cluster, on_cluster(f"dask={cluster.scheduler_address}"):
         there = list(measure_all(targets, plan, None, 1, cluster=True))
     assert there == here
-    assert [found.target for found in there] == targets
+    assert [found.target for found in there] == [piece.target for piece in targets]
 
 
 def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +393,7 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_measured_of_a_recording_that_cannot_be_read() -> None:
     """The reason and its exit code, no exception: others go on."""
-    found = measure("no/such/file.jsonl", Plan(Policy(), policies=(Policy(),)))
+    found = measure(Piece("no/such/file.jsonl"), Plan(Policy(), policies=(Policy(),)))
     assert (found.batches, found.code) == (0, 3)
     assert "no/such/file.jsonl" in found.problem
 
