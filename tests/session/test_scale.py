@@ -5,17 +5,20 @@ import threading
 import time
 import tracemalloc
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from benchmarks.big_recording import write
 from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import PolicySet
 from loopscope.errors import PolicyError
 from loopscope.session.loading import HEAVY, Loading
 from loopscope.session.session import Lane, Session
 from loopscope.session.timeline import SNAPSHOT_EVERY
 from loopscope.settings import Choice
 from loopscope.targets import open_session, start_session
+from tests.session.support import Line, Memory
 from tests.views.support import looping
 
 PATIENCE = 30.0
@@ -189,3 +192,23 @@ def test_the_first_stop_is_that_of_all_verdicts(big: Path) -> None:
     stops = [number for number in session.timeline.notable if session.timeline.verdict(number).action == "hard_stop"]
     assert stops[0] == session.first_stop()
     assert looping(3).session().first_stop() is None
+
+
+class _Lines(NamedTuple):
+    """Lines of a policy that breaks a rule, told as they stand."""
+
+    share: float | None = None
+    problems: tuple[tuple[int, str], ...] = ()
+
+
+def test_a_policy_that_nobody_looked_at_before_ends_the_taking_in() -> None:
+    """Its lines come from somewhere that reads no policies; what was taken in before stays."""
+    events = [*looping(3).events, PolicySet(seq=99, ts=None, thread_id=None, run_id=None, policy={"hard_limit": 0})]
+    lines = iter([Line(event, position, 1) for position, event in enumerate(events)])
+    session = Session("memory", Memory(events))
+    loading = Loading(session, lines, _Lines())
+    take_all(loading)
+    assert isinstance(loading.error, PolicyError)
+    assert not loading.done
+    assert len(session) == 3
+    assert not loading.take(0.01)
