@@ -156,8 +156,8 @@ class LiveSession:
         session = self.session
         if not self._began:
             self._began = True
-            theirs = dict.fromkeys(_names(message.state.policy), "the process")
-            session.tell_origins(theirs if self._origins is None else self._origins)
+            where = "the process" if self._origins is None else "default"
+            session.tell_origins({**dict.fromkeys(_names(message.state.policy), where), **(self._origins or {})})
             header = Header(format=FORMAT, policy=message.state.policy, enforced=self._enforced)
             session.append([self._spool.keep(header)])
         self.missed = message.state.batches - len(session)

@@ -75,4 +75,4 @@ def test_the_limits_of_a_file_are_the_viewers_own() -> None:
     live = LiveSession("c.db", origins={"hard_limit": "--set hard_limit=4"}, what="file")
     live.take([run.state()])
     assert live.session.where("hard_limit") == "--set hard_limit=4"
-    assert live.session.where("warn_threshold") != "the process"
+    assert live.session.where("warn_threshold") == "default"
