@@ -154,9 +154,11 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
     folded = refold(timeline, policy, None if same_identity else reader, last, wanted)
     if folded is None:
         return None
-    baseline, override = _baseline(timeline, last), folded.decisions
-    said_before, said = _spoken(baseline), _spoken(override)
-    pairs = ((baseline[n - 1], override[n - 1]) for n in sorted({each.batch for each in (*said_before, *said)}))
+    override = folded.decisions
+    said_before = [timeline.verdict(number) for number in list(timeline.notable) if number <= last]
+    said = [decision for decision in override if decision.action != "pass"]
+    numbers = sorted({decision.batch for decision in (*said_before, *said)})
+    pairs = ((timeline.verdict(number), override[number - 1]) for number in numbers)
     differing = tuple(Differs(then.batch, now, then) for now, then in pairs if _gist(now) != _gist(then))
     now, then = side(said_before), side(said)
     header = timeline.header
@@ -173,19 +175,6 @@ def attempt(timeline: Timeline, policy: Policy, reader: Reader, wanted: Callable
     )
     states = bytes([_STATE[decision.action] or decision.hash_count > 1 for decision in override])
     return Trial(policy, last, difference, states, _first_stops(said), _first_stops(said_before))
-
-
-def _baseline(timeline: Timeline, last: int) -> list[Decision]:
-    """The verdicts of the run's own policies."""
-    decisions = timeline.decisions[:last]
-    for number in [number for number in list(timeline.at_result) if number <= last]:
-        decisions[number - 1] = timeline.verdict(number)
-    return decisions
-
-
-def _spoken(verdicts: Iterable[Decision]) -> list[Decision]:
-    """Those that warn or stop."""
-    return [decision for decision in verdicts if decision.action != "pass"]
 
 
 def _gist(decision: Decision) -> tuple[object, ...]:
