@@ -39,6 +39,8 @@ _LOOK = 0.03
 """Seconds between two looks for the endpoint of the program."""
 _LAST_WORDS = 1.0
 """Seconds for what was written before the end; what the program started may hold its output open for ever."""
+_ENDING = 10.0
+"""Seconds from the end of its endpoint to that of the process, which tells how it ended."""
 
 
 class Child:
@@ -213,7 +215,7 @@ class Launched:
         for message in follow:
             self._child.let_go()
             if isinstance(message, Connection) and message.state == "ended":
-                self._child.over.wait(_LAST_WORDS)
+                self._child.over.wait(_ENDING)
                 yield Connection(state="ended", reason=self._child.end or message.reason)
             else:
                 yield message

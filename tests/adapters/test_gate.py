@@ -39,7 +39,7 @@ class Desk:
 
     def wait(self) -> Held:
         """Until the next batch is held."""
-        assert self.arrived.acquire(timeout=20)
+        assert self.arrived.acquire(timeout=120)
         return self.held[-1]
 
 
@@ -69,7 +69,7 @@ def test_a_held_batch_is_neither_decided_nor_run(
         assert held.thread_id == "t"
         assert (of(events, Batch), shell.ran) == ([], [])
         desk.gate.resume(None)
-        assert run.result(20)["messages"][-1].content == "done"
+        assert run.result(120)["messages"][-1].content == "done"
     assert shell.ran == ["git status"]
     assert len(of(events, DecisionMade)) == 1
 
@@ -84,7 +84,7 @@ def test_a_batch_can_be_passed_where_the_policy_would_stop_it(desk: Desk, events
         desk.wait()
         desk.gate.rule(None, Ruling("pass", "me"))
         desk.gate.resume(None)
-        run.result(20)
+        run.result(120)
     assert shell.ran == ["git status"]
     assert [decision.action for decision in of(events, DecisionMade)] == ["hard_stop"]
     assert [end.status for end in of(events, RunEnd)] == ["completed"]
@@ -100,7 +100,7 @@ def test_a_batch_can_be_stopped_where_the_policy_would_pass_it(desk: Desk, event
         run = pool.submit(graph.invoke, ask(), on("t"), context={"run_id": "r"})
         desk.wait()
         desk.gate.rule(None, Ruling("stop", "me"))
-        final = run.result(20)
+        final = run.result(120)
     assert shell.ran == []
     assert "stopped by me" in str(final["messages"][-1].content)
     assert [decision.action for decision in of(events, DecisionMade)] == ["pass"]
@@ -145,7 +145,7 @@ def test_batches_without_calls_and_decided_ones_are_not_held(desk: Desk) -> None
         run = pool.submit(graph.invoke, ask(), on("t"))
         desk.wait()
         desk.gate.step(None)
-        run.result(20)
+        run.result(120)
         state = graph.invoke(Command(resume="yes"), on("t"))
     assert state["messages"][-1].content == "done"
     assert len(desk.held) == 1
@@ -171,7 +171,7 @@ def test_a_policy_that_is_set_is_in_force_and_recorded(tmp_path: Path, desk: Des
             for recording in steered.recordings(None):
                 recording.put(told)
         desk.gate.resume(None)
-        run.result(20)
+        run.result(120)
     assert len(shell.ran) == 1
     assert guard.policy == strict
     with bus.lock:

@@ -41,7 +41,7 @@ class Keeper:
 
     def wait(self) -> Held:
         """The newest batch that is held, once one is."""
-        assert self.arrived.acquire(timeout=10)
+        assert self.arrived.acquire(timeout=120)
         return [told for told in self.told if isinstance(told, Held)][-1]
 
     async def await_(self) -> Held:
@@ -75,7 +75,7 @@ def test_a_thread_is_held_before_its_tools_run(keeper: Keeper, events: list[Even
     assert keeper.wait().decision.hash_count == 2  # type: ignore[union-attr]
     assert len(of(events, Batch)) == len(of(events, Result)) == 1
     keeper.gate.resume(None)
-    running.join(10)
+    running.join(120)
     assert [event.status for event in of(events, RunEnd)] == ["completed"]
     assert len(of(events, Batch)) == 3
 

@@ -18,7 +18,7 @@ from tests.cli.conftest import Cli, Record
 ROOT = Path(__file__).parents[2]
 SAME = ["select 1"] * 6
 SIZE = {"COLUMNS": "120", "LINES": "40"}
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def _environment(**extra: str) -> dict[str, str]:

@@ -153,7 +153,7 @@ def test_interrupting_it_interrupts_the_program(tmp_path: Path) -> None:
         assert running.stdout is not None
         assert int(running.stdout.readline()) == running.pid
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=120)
     assert (running.returncode, out) == (-signal.SIGINT, "tidied\n")
     assert err.endswith("KeyboardInterrupt\n")
 
@@ -241,7 +241,7 @@ def test_the_first_batch_waits_for_a_viewer(how: str, findable: Path) -> None:
             process.stdin.write("go\n")
             process.stdin.flush()
             kinds = [type(message) for message in viewer]
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     assert {RunStart, Batch, RunEnd} <= set(kinds)
     assert Held not in kinds[kinds.index(Batch) :]
 
@@ -254,7 +254,7 @@ def test_a_viewer_may_steer_where_the_program_lets_it(how: str, findable: Path) 
     with begun(findable, *RUN, *flags, "main.py", **variables) as process:
         with attached(process, control=True) as viewer:
             assert viewer.welcome.control is True
-        process.communicate("\n", timeout=30)
+        process.communicate("\n", timeout=120)
     assert process.returncode == 0
 
 

@@ -131,7 +131,7 @@ def test_a_program_that_ends_leaves_nothing(run: Callable[[str], Program], what:
     assert list(client) is not None
     assert client.bye is not None
     assert client.bye.code == "ended"
-    assert program.process.wait(10) == code
+    assert program.process.wait(120) == code
     assert runtime_files() == []
     client.close()
 
@@ -291,7 +291,7 @@ def test_two_processes_do_not_touch_each_other(run: Callable[[str], Program]) ->
     first, second = run("loop"), run("ends")
     assert {live.entry.pid for live in discover()} == {first.pid, second.pid}
     second.say()
-    second.process.wait(10)
+    second.process.wait(120)
     assert [live.entry.pid for live in discover()] == [first.pid]
     agent = Agent(FREE)
     assert agent.batch() == "ran"

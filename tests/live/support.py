@@ -17,7 +17,7 @@ from loopscope.link.follow import Follow
 from loopscope.session.live import LiveSession
 
 PROGRAM = Path(__file__).with_name("agent.py")
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 class Agent:

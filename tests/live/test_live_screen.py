@@ -22,7 +22,7 @@ from loopscope_widgets.terminal.screens.live import LiveScreen
 from tests.link.support import Agent
 from tests.widgets.support import shown
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 CALM = DEFAULT.with_(hard_limit=1000, tool_freq_warn=5000, tool_freq_hard_limit=9000)
 
 

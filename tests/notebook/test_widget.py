@@ -89,7 +89,7 @@ def test_a_long_run_is_tried_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> Non
     widget.observe(lambda change: done.set() if change["new"]["difference"].startswith("1 dec") else None, "frame")
     widget.overrides = {"hard_limit": 7}
     widget.overrides = {"hard_limit": 6}
-    assert done.wait(30)
+    assert done.wait(120)
     assert widget.frame["override"][5] == "stop"
 
 

@@ -161,11 +161,11 @@ def test_a_forked_child_is_not_stuck_on_a_lock_that_another_thread_held() -> Non
     def hold() -> None:
         with bus.lock:
             held.set()
-            done.wait(30)
+            done.wait(120)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(30)
+    held.wait(120)
     child = os.fork()
     if child == 0:  # pragma: no cover - runs in the child, which must not come back into pytest
         bus.publish(gap(1))

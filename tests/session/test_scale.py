@@ -21,7 +21,7 @@ from loopscope.targets import open_session, start_session
 from tests.session.support import Line, Memory
 from tests.views.support import looping
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 @pytest.fixture(scope="module")

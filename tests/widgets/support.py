@@ -21,7 +21,7 @@ from tests.views.support import Story
 __all__ = ["debugging", "eventful", "screen_of", "settled", "shown"]
 
 WIDE, NARROW = (160, 45), (80, 24)
-DEADLINE = 20.0
+DEADLINE = 120.0
 
 
 def eventful() -> Session:

@@ -20,7 +20,7 @@ from loopscope_widgets.terminal.app import LoopscopeApp
 from loopscope_widgets.terminal.screens.beside import BesideScreen
 from tests.widgets.support import shown
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 class Silent:

@@ -41,7 +41,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     def held(session: Session, number: int) -> sight.Sight | None:
         if threading.current_thread() is not threading.main_thread():
-            found.wait(20)
+            found.wait(120)
         return look(session, number)
 
     monkeypatch.setattr(sight, "look", held)

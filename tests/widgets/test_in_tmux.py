@@ -18,7 +18,7 @@ from loopscope_widgets.terminal.user import settings_file
 from tests.views.support import Story
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux, which the tests drive, is not installed")
 

@@ -28,7 +28,7 @@ from loopscope.sources.langgraph_server import follow
 
 PROGRAM = os.environ.get("LOOPSCOPE_LANGGRAPH") or ""
 ROOT = Path(__file__).parents[3]
-PATIENCE = 30
+PATIENCE = 120
 
 pytestmark = [
     pytest.mark.slow,

@@ -204,19 +204,19 @@ class Reading:
     def next(self, kind: type[Any]) -> Any:
         """The next message of this kind."""
         while True:
-            message = self.messages.get(timeout=30)
+            message = self.messages.get(timeout=120)
             assert message is not None
             if isinstance(message, kind):
                 return message
 
     def rest(self) -> list[Message]:
         """What comes until the feed is over."""
-        return list(iter(lambda: self.messages.get(timeout=30), None))
+        return list(iter(lambda: self.messages.get(timeout=120), None))
 
     def close(self) -> None:
         """Stop looking."""
         self.feed.close()
-        self._thread.join(30)
+        self._thread.join(120)
         assert not self._thread.is_alive()
 
 
@@ -271,7 +271,7 @@ def test_what_was_there_before_comes_first(reading: Readings, tmp_path: Path) ->
     path = saved(tmp_path / "c.db", looped)
     messages = reading(follow(path))
     whole = list(events(path))[1:]
-    found = [messages.messages.get(timeout=30) for _ in (None, *whole)]
+    found = [messages.messages.get(timeout=120) for _ in (None, *whole)]
     assert by_run(found[1:]) == by_run(whole)  # type: ignore[arg-type]
 
 

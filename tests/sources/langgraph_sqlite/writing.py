@@ -32,4 +32,4 @@ class Writer:
     def end(self) -> int:
         """Let it come to its end."""
         self.say("end")
-        return self.process.wait(30)
+        return self.process.wait(120)
