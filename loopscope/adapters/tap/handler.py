@@ -104,9 +104,9 @@ class Tap(BaseCallbackHandler):
             node = around if type(around) is NodeRun else _node_of(around)
             if node is not None and tags and tags[0].startswith(_STEP) and tags[0] != _NODE_ITSELF:
                 # An edge, most often: for those, the way to the graph is too long to be gone each time.
-                graph = None
-            else:
-                graph = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
+                self._runs[run_id.int] = node
+                return
+            graph = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
             if graph is not None:
                 self._runs.keep(run_id.int, GraphRun(node, graph, inputs))
                 if node is not None:
@@ -175,7 +175,11 @@ class Tap(BaseCallbackHandler):
             if type(node) is not NodeRun:
                 node = self._node(node)
             if node is not None:
-                self._runs[run_id.int] = ToolRun(node, tool_call_id, serialized.get("name"), time.monotonic())
+                watched = self._watcher.full or bus.active
+                # Where nobody watches, it is only known what the tool belongs to.
+                self._runs[run_id.int] = (
+                    ToolRun(node, tool_call_id, serialized.get("name"), time.monotonic()) if watched else node
+                )
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -202,8 +206,8 @@ class Tap(BaseCallbackHandler):
         try:
             run = self._runs.pop(run_id.int, None)
             if type(run) is NodeRun and (message := _answer_in(response)) is not None:
-                gated = gatehouse.gate is not None
-                self._observer.answered(run, message, admitted(self._observer, run, message) if gated else JUDGE)
+                free = gatehouse.gate is None
+                self._observer.answered(run, message, JUDGE if free else admitted(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -223,7 +227,8 @@ class Tap(BaseCallbackHandler):
                 if run.run_id != run_id.int:
                     return
                 for message in self._observer.fresh(run, outputs):
-                    self._observer.take(run, message, admitted(self._observer, run, message))
+                    free = gatehouse.gate is None
+                    self._observer.take(run, message, JUDGE if free else admitted(self._observer, run, message))
                 if run.failures:
                     self._observer.tell_failures(run)
             elif type(run) is GraphRun:

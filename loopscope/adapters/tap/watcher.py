@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from loopscope.adapters.guard import Guard
 from loopscope.adapters.loops import Loop, Outcome
 from loopscope.adapters.publisher import Ending
 from loopscope.adapters.scope_id import Invocation, ScopeIds, is_open, scope_at
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Batch, Call, Graph, ScopeKey
+from loopscope.engine.events import Batch, Call, Graph
 from loopscope.engine.policy import Policy
 from loopscope.recording.bus import bus
 from loopscope.recording.gate import Arrival
@@ -61,7 +63,7 @@ class Watcher(Guard):
     enforced = False
 
     def __init__(self, policy: Policy, recorder: Recorder | None, redactor: Redactor) -> None:
-        self._unaccounted: list[tuple[ScopeKey, tuple[Call, ...]]] = []
+        self._unaccounted: list[tuple[Batch, tuple[Call, ...]]] = []
         super().__init__(policy, recorder, redactor, _no_shape, "tap")
         # Callbacks tell of every end, so that invocations pile up only where interrupts are never resumed.
         self.ids = ScopeIds(max(_INVOCATIONS, 2 * policy.max_tracked_threads), self._make, self._lost)
@@ -109,7 +111,7 @@ class Watcher(Guard):
     def count(self, loop: Loop, calls: tuple[Call, ...]) -> None:
         """Account a batch that nobody watches, with others: that is much cheaper than each in the midst of a run."""
         waiting = self._unaccounted
-        waiting.append((loop.key, calls))
+        waiting.append((loop.place, calls))
         if len(waiting) >= _AT_ONCE:
             self.catch_up()
 
@@ -117,9 +119,12 @@ class Watcher(Guard):
         """Account what has not been yet."""
         with bus.lock:
             waiting, self._unaccounted = self._unaccounted, []
-            observe = self._detector.observe
-            for (thread_id, run_id), calls in waiting:
-                observe(Batch(seq=0, ts=None, thread_id=thread_id, run_id=run_id, calls=calls))
+            detector = self._detector
+            for place, calls in waiting:
+                if len(calls) == 1:
+                    detector.observe_call(place, calls[0])
+                else:
+                    detector.observe(msgspec.structs.replace(place, calls=calls))
 
     def held(self, loop: Loop, calls: tuple[Call, ...], message_id: str | None, node: str | None) -> Arrival:
         """A batch as it stands before the gate."""
