@@ -27,6 +27,7 @@ class Visit(Protocol):
 
     def result(self, update: Any) -> Any:
         """What the node writes, with what is to be written beside it."""
+        ...
 
 
 class Around(Protocol):
@@ -34,6 +35,7 @@ class Around(Protocol):
 
     def visit(self, state: Any) -> AbstractContextManager[Visit]:
         """Entered before the node, left after it, whatever it raised; what it raised may end there."""
+        ...
 
 
 class Wrapped:
