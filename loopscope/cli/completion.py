@@ -29,13 +29,13 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def command(shell: str) -> None:
-    r"""Print the completion script for SHELL.
+    """Print the completion script for SHELL.
 
     \b
     bash: eval "$(loopscope completion bash)" in ~/.bashrc
     zsh:  eval "$(loopscope completion zsh)" in ~/.zshrc, after compinit
     fish: loopscope completion fish > ~/.config/fish/completions/loopscope.fish
-    """
+    """  # noqa: D301 - click looks for the character
     from click.shell_completion import get_completion_class
 
     from loopscope.cli import cli

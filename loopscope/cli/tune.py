@@ -130,7 +130,7 @@ def command(
     ascii_only: bool,
     no_color: bool,
 ) -> int:
-    r"""Try limits on many runs: files, folders, globs (quoted or not), sample:NAME or sample:*.
+    """Try limits on many runs: files, folders, globs (quoted or not), sample:NAME or sample:*.
 
     For every setting of the grid: runs warned and stopped, the median batch of the first stop, what stopping saves
     and, with labels, healthy runs stopped and loops missed; what no other setting beats; which one to take, and why.
@@ -140,7 +140,7 @@ def command(
     loopscope tune runs/ --labels labels.tsv
     loopscope tune 'runs/**/*.jsonl' --grid hard_limit=3..12 --grid window_size=10,20,40
     loopscope tune runs/ --presets
-    """
+    """  # noqa: D301 - click looks for the character
     from loopscope.cli.corpus import Labels, find, read_labels
 
     look = _Look(svg, html, theme, as_json, as_csv, as_text, ascii_only, no_color)

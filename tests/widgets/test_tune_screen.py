@@ -198,6 +198,7 @@ async def test_help_names_the_keys() -> None:
         text = "\n".join(shown(pilot))
         assert "the next slice" in text
         assert "count something else" in text
+        assert "open the chosen run under this setting" in text
         await press(pilot, "q")
         assert pilot.app.screen is screen(pilot)
 

@@ -31,6 +31,13 @@ from loopscope_widgets.terminal.screens.reader import Reader
 __all__ = ["RunScreen", "TuneScreen"]
 
 
+_HERE = {
+    "list.down": "down: second setting, next run or reference",
+    "list.enter": "open the chosen run under this setting",
+}
+"""What keys of all panes do here."""
+
+
 class SettingsPane(LinePane):
     """The heat map, and the cell at the cursor in numbers."""
 
@@ -377,7 +384,7 @@ class TuneScreen(KeyedScreen):
 
     def action_help(self) -> None:
         """All keys."""
-        keys = (*self.keys, *self.keymap.of(LIST))
+        keys = (*self.keys, *(key._replace(help=_HERE.get(key.id, key.help)) for key in self.keymap.of(LIST)))
         self.app.push_screen(Reader("Keys", partial(help_lines, pane="", keys=keys)))
 
     def action_leave(self) -> None:
