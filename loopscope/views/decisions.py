@@ -29,7 +29,7 @@ _ROOMY = 110
 """Columns from which on time and scope have columns of their own."""
 _EFFECT = 64
 """Columns from which on there is room to tell what came of it."""
-_SHARED = ((150, 28, 18, 15), (100, 16, 18, 13), (70, 0, 10, 8), (_EFFECT, 0, 6, 8), (0, 0, 14, 8))
+_SHARED = ((150, 28, 18, 15), (100, 16, 18, 13), (70, 0, 10, 8), (_EFFECT, 0, 6, 8), (0, 0, 11, 8))
 """By the columns that there are, the cells of scope, subject and count."""
 
 

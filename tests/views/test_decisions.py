@@ -169,3 +169,4 @@ def test_no_effect_where_it_would_be_a_few_letters() -> None:
     assert warned.endswith("▲ WARN")
     assert plain(decisions.heading(60)).rstrip().endswith("verdict")
     assert stopped.split() == ["5", "identical_call_set", "A", "5/5", "■", "STOP"]
+    assert line_width(decisions.Log(session_of([same(n) for n in range(1, 6)])).lines(0, 1, 56)[0]) == 56

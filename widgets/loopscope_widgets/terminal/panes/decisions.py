@@ -8,7 +8,7 @@ from textual.strip import Strip
 from loopscope.recording.inert import inert
 from loopscope.session.session import Session
 from loopscope.views import decisions
-from loopscope.views.model import Line, marked
+from loopscope.views.model import Line, Span, line_width, marked
 from loopscope_widgets.terminal.panes.base import Follow, LinePane, draw, tell
 
 __all__ = ["DecisionsPane"]
@@ -68,7 +68,9 @@ class DecisionsPane(LinePane):
             return decisions.nothing(self.entries) if y == self._head else ()
         row = y - self._head + self.scroll_offset.y
         line = next(iter(self.entries.lines(row, 1, width)), ())
-        return marked(line, "cursor") if self.has_focus and row == self._row else line
+        if not self.has_focus or row != self._row:
+            return line
+        return marked((*line, Span(" " * max(0, width - line_width(line)))), "cursor")
 
     def watch_has_focus(self, _has_focus: bool) -> None:  # noqa: FBT001 - Textual's
         """The chosen row shows while the keys go here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopscope.views.cells import cell_len
+from loopscope.views.flow import wrap
 from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Span, crop, fit, line_width
 from loopscope_widgets.terminal.keymap import BESIDE, BREAKPOINTS, GLOBAL, LIST, LIVE, WHATIF, WINDOW, Key
@@ -11,7 +12,8 @@ __all__ = ["lines"]
 
 _COLUMN = 60
 """Cells of one column of keys; two stand side by side where they have room."""
-_KEYS = 14
+_KEYS, _FEW = 14, 10
+"""Cells of the keys, and where there is least room."""
 _MEANING = {
     "new": "a batch that is new in its window",
     "repeat": "the same calls came before",
@@ -106,10 +108,11 @@ def lines(
     for key in keys:
         groups.setdefault(key.group, []).append(key)
     own = _IN_PANE.get(pane, ())
-    blocks = [_block(f"In {pane}", [(shown[identity], said) for identity, said in own])] if own else []
-    blocks.extend(_block(name, [(key.shown, key.help) for key in found]) for name, found in groups.items())
+    room = _KEYS if width >= _COLUMN else _FEW
+    blocks = [_block(f"In {pane}", [(shown[identity], said) for identity, said in own], room, width)] if own else []
+    blocks.extend(_block(name, [(key.shown, key.help) for key in found], room, width) for name, found in groups.items())
     glyphs: Line = (Span("Glyphs", "title"),)
-    blocks.append([glyphs, *_glyphs()])
+    blocks.append([glyphs, *_glyphs(room)])
     if width < 2 * _COLUMN:
         return [crop(line, width) for block in blocks for line in (*block, ())]
     half = (sum(map(len, blocks)) + len(blocks)) / 2
@@ -126,14 +129,17 @@ def lines(
     ]
 
 
-def _block(name: str, entries: list[tuple[str, str]]) -> list[Line]:
-    rows: list[Line] = [(Span(f" {fit(keys, _KEYS)}", "key"), Span(said)) for keys, said in entries]
+def _block(name: str, entries: list[tuple[str, str]], room: int, width: int) -> list[Line]:
+    rows: list[Line] = []
+    for keys, said in entries:
+        for place, piece in enumerate(wrap(said, max(1, min(width, _COLUMN) - room - 1))):
+            rows.append((Span(f" {fit('' if place else keys, room)}", "key"), Span(piece)))
     return [(Span(name, "title"),), *rows]
 
 
-def _glyphs() -> list[Line]:
+def _glyphs(room: int) -> list[Line]:
     states: list[Line] = [
-        (Span(" "), Span(GLYPH[state], TONE[state]), Span(" " * (_KEYS - 1)), Span(said))
+        (Span(" "), Span(GLYPH[state], TONE[state]), Span(" " * (room - 1)), Span(said))
         for state, said in _MEANING.items()
     ]
-    return states + [(Span(f" {glyph}{' ' * (_KEYS - cell_len(glyph))}", "dim"), Span(said)) for glyph, said in _OTHERS]
+    return states + [(Span(f" {glyph}{' ' * (room - cell_len(glyph))}", "dim"), Span(said)) for glyph, said in _OTHERS]
