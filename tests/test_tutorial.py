@@ -90,3 +90,26 @@ def test_the_page_has_all_its_parts() -> None:
     assert {"run", "replay", "explain", "lint", "whatif", "export-test"} <= {
         words[1] for line, _ in commands() if (words := line.split())[0] == "loopscope"
     }
+
+
+@pytest.mark.parametrize("page", ["bounded-loops.md", "lint.md", "testing.md", "middleware.md"])
+def test_the_code_of_the_pages_beside_it_is_python(page: str) -> None:
+    """Every block of it."""
+    text = (ROOT / "docs" / page).read_text("utf-8")
+    code = [match["text"] for match in BLOCK.finditer(text) if match["kind"] == "python"]
+    assert code or page == "lint.md"
+    for each in code:
+        compile(each.replace("{...}", "{}"), page, "exec")
+
+
+@pytest.mark.parametrize(("page", "verb"), [("lint.md", "lint"), ("testing.md", "export_test")])
+def test_pages_name_the_options_that_there_are(page: str, verb: str) -> None:
+    """All of them but those that every verb has, and no others."""
+    from importlib import import_module
+
+    command = import_module(f"loopscope.cli.{verb}").command
+    known = {name for each in command.params for name in each.opts if name.startswith("--")}
+    named = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "docs" / page).read_text("utf-8")))
+    shared = {"--policy", "--set", "--channel", "--output"}
+    assert named - shared <= known
+    assert known - shared <= named
