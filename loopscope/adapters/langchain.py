@@ -251,7 +251,8 @@ class LoopDetectionMiddleware(AgentMiddleware[Any, Any, Any]):
         if how == "drain" and drained(runtime, text):
             guard.escalate(loop, text)
             return None
-        if how == "interrupt" and message.tool_calls and can_wait():
+        # An answer for a response schema has its tool message already: there is no call that could still be made.
+        if how == "interrupt" and message.tool_calls and not behind and can_wait():
             guard.escalate(loop, text)
             iterations = sum(attempt.times for attempt in tried)
             answer = interrupt(question(str(loop.stopped), text, message, tried, iterations))

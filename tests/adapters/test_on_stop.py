@@ -73,6 +73,27 @@ def test_a_persons_advice_goes_to_the_model_in_place_of_results() -> None:
     assert [m.tool_call_id for m in final["messages"] if isinstance(m, ToolMessage)] == calls
 
 
+def test_answers_for_a_schema_that_go_in_circles_are_stripped() -> None:
+    """No call of them waits to be made, so that nobody need be asked."""
+    from langchain.agents.structured_output import ToolStrategy
+    from pydantic import BaseModel
+
+    class Answer(BaseModel):
+        """What the agent is to give."""
+
+        value: int
+
+    graph = agent(
+        [turn(("Answer", {"value": "no number"}))],
+        LoopDetectionMiddleware(on_stop="interrupt"),
+        response_format=ToolStrategy(Answer),
+        checkpointer=InMemorySaver(),
+    )
+    final = graph.invoke(ask(), on("t"))
+    assert "__interrupt__" not in final
+    assert "[FORCED STOP]" in str(final["messages"][-1].content)
+
+
 def test_without_a_checkpointer_an_interrupt_strips() -> None:
     """Nobody could answer, so the run ends as by default."""
     graph, shell, _ = stuck("interrupt", saver=False)

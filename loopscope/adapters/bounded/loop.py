@@ -35,7 +35,7 @@ from loopscope.adapters.loops import Loop
 from loopscope.adapters.scope_id import scope_at
 from loopscope.adapters.traces import note
 from loopscope.engine.policy import Policy
-from loopscope.engine.sections import COUNTERS, WitnessMode
+from loopscope.engine.sections import COUNTERS, Budget, WitnessMode
 from loopscope.errors import PolicyError, Problem, UsageError
 from loopscope.recording.bus import bus
 
@@ -305,7 +305,7 @@ def _checked(
     policy = Policy()
     try:
         plain_budgets = {
-            key: value if isinstance(value, Mapping) else {"limit": value} for key, value in budgets.items()
+            key: value if isinstance(value, (Mapping, Budget)) else {"limit": value} for key, value in budgets.items()
         }
         policy = Policy.parse({"budget": plain_budgets, "stagnation": {"mode": mode}})
     except PolicyError as error:

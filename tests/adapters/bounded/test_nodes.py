@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from loopscope import BoundedLoop
+from loopscope.engine.sections import Budget
 from loopscope.errors import PolicyError, PredicateError, UsageError
 from tests.adapters.scripted import DONE, ScriptedModel, agent, ask, bash, turn
 
@@ -234,6 +235,7 @@ def test_seconds_are_a_budget_too() -> None:
     assert loop.route({"work_iterations": 1, "work_began": 1.0}) == "give_up"
     assert loop.standing({"work_iterations": 1, "work_began": 1.0}).reason == "budget: wall_clock_s"
     assert loop.standing({}).spent == {"wall_clock_s": 0.0}
+    assert loop_of(budgets={"wall_clock_s": Budget(60.0)}).budgets == loop.budgets
 
 
 def test_every_wrong_value_is_told_at_once() -> None:
