@@ -1,6 +1,6 @@
 """Draws the pictures of the README and the documentation: the real screen on a sample run, as SVG.
 
-Run it from the checkout: `python docs/make_screens.py`. It writes `docs/images/debugger.svg`, and of the page about
+Run it from the checkout: `python docs/make_screens.py`. It writes `docs/images/debugger.svg`, `bounds.svg`, and of the page about
 tuning `whatif-*.svg`, `tune.svg` and `tune-screen.svg`.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import loopscope
 from loopscope.cli.corpus import find, read_labels, short_names
 from loopscope.cli.measuring import INSTEAD, Piece, Plan, measure
-from loopscope.engine.policy import DEFAULT, Policy
+from loopscope.engine.policy import BOUNDED, DEFAULT, Policy
 from loopscope.session.draft import Draft
 from loopscope.session.grid import default_grid
 from loopscope.session.summary import Run
@@ -42,6 +42,20 @@ async def picture() -> str:
             await pilot.pause(0.05)
         await pilot.pause()
         return app.export_screenshot(title=f"loopscope attach {SAMPLE}")
+
+
+async def bounds() -> str:
+    """Detect under all layers, with budgets, on a sample of search and fetch in turns."""
+    budget = {"tool_calls": {"limit": 45}, "total_tokens": {"limit": 200_000}, "wall_clock_s": {"limit": 180}}
+    session = loopscope.open("sample:search-fetch-alternation", BOUNDED.with_(budget=budget))
+    session.seek(26)
+    app = LoopscopeApp(session)
+    async with app.run_test(size=(110, 40)) as pilot:
+        await pilot.press("2", "z")
+        await pilot.pause()
+        app.clear_notifications()
+        await pilot.pause()
+        return app.export_screenshot(title="loopscope attach sample:search-fetch-alternation")
 
 
 async def whatif(sample: str, override: Policy, path: tuple[str, ...], at: int) -> str:
@@ -98,6 +112,7 @@ def main() -> None:
     tuning = sweep()
     pictures = {
         "debugger": local(asyncio.run(picture())),
+        "bounds": local(asyncio.run(bounds())),
         "whatif-false-stop": local(asyncio.run(whatif("healthy-polling", spared, ("hard_limit",), 6))),
         "whatif-missed-loop": local(
             asyncio.run(whatif("search-fetch-alternation", circles, ("cycle", "names", "hard_limit"), 20))

@@ -28,7 +28,7 @@ _ROW = (WIDTH - 2 * _MARGIN - _LABELS) // strip.COLUMN
 _ROWS = 5
 _CELLS = 200
 _LINE = 22
-_BAR = (400, 250)
+_BAR = (400, 240)
 """Where bars begin, and how long they are."""
 _COUNT = 700
 _NOTE = 716
