@@ -1,7 +1,7 @@
 """Draws the pictures of the README and the documentation: the real screen on a sample run, as SVG.
 
-Run it from the checkout: `python docs/make_screens.py`. It writes `docs/images/debugger.svg`, `bounds.svg`, and of the page about
-tuning `whatif-*.svg`, `tune.svg` and `tune-screen.svg`.
+Run it from the checkout: `python docs/make_screens.py`. It writes `docs/images/debugger.svg`, `bounds.svg`, and of the
+page about tuning `whatif-*.svg`, `tune.svg` and `tune-screen.svg`.
 """
 
 # ruff: noqa: INP001 - a script, run by path
