@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_wheel_holds_the_two_packages_and_the_samples(wheel: Path) -> None:
-    """No other top-level name; type markers, styles and every sample are in."""
+    """No other top-level name; type markers, styles, scripts and every sample are in."""
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.partition("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {"loopscope", "loopscope_widgets"}
@@ -37,7 +37,7 @@ def test_the_wheel_holds_the_two_packages_and_the_samples(wheel: Path) -> None:
     assert {f"loopscope/_sample_runs/{name}" for name in {*samples, "index.json"}} <= set(names)
     for package in ("loopscope", "widgets/loopscope_widgets"):
         for file in (ROOT / package).rglob("*"):
-            if file.suffix in {".py", ".tcss", ".typed"} and file.is_file():
+            if file.is_file() and "__pycache__" not in file.parts:
                 assert str(file.relative_to((ROOT / package).parent)) in names
 
 

@@ -134,11 +134,11 @@ async def test_a_node_with_little_time_is_kept_alive_while_it_is_held(keeper: Ke
         return {"messages": [await model.ainvoke(state["messages"])]}
 
     graph: Any = StateGraph(MessagesState)
-    graph.add_node("agent", agent, timeout=TimeoutPolicy(idle_timeout=0.6, refresh_on="heartbeat"))
+    graph.add_node("agent", agent, timeout=TimeoutPolicy(idle_timeout=2.5, refresh_on="heartbeat"))
     graph.add_edge(START, "agent")
     running = asyncio.create_task(graph.compile().ainvoke(ask(), {"callbacks": [tap()]}))
     await keeper.await_()
-    done, _ = await asyncio.wait([running], timeout=1.5)
+    done, _ = await asyncio.wait([running], timeout=4.0)
     assert not done
     keeper.gate.resume(None)
     assert len((await running)["messages"]) == 2
@@ -185,3 +185,27 @@ def test_a_policy_that_is_set_is_in_force_from_the_next_batch(events: list[Event
     by_hand([hand_made(), AIMessage("")]).invoke(ask(), {"callbacks": [handler]})
     assert handler.policy == strict
     assert [event.action for event in of(events, DecisionMade)] == ["hard_stop"]
+
+
+async def test_many_held_runs_leave_another_one_alone(keeper: Keeper, events: list[Event], of: Kinds) -> None:
+    """64 are held on one event loop, and a 65th runs to its end among them; then they do, each with its batch."""
+    keeper.gate.resume(None)
+    handler = tap()
+    names = [f"held {number}" for number in range(64)]
+    for name in names:
+        keeper.gate.pause(ScopeKey(name, name))
+
+    async def run(name: str) -> Any:
+        graph = asking(_once_then_done)
+        return await graph.ainvoke(ask(), {"callbacks": [handler], **on(name)}, context={"run_id": name})
+
+    running = [asyncio.create_task(run(name)) for name in names]
+    for _ in names:
+        await keeper.await_()
+    assert len(keeper.gate.held()) == len(names)
+    assert len((await run("free"))["messages"]) == 4
+    assert [event.run_id for event in of(events, RunEnd)] == ["free"]
+    assert len(keeper.gate.held()) == len(names)
+    keeper.gate.resume(None)
+    assert {len(end["messages"]) for end in await asyncio.gather(*running)} == {4}
+    assert sorted(event.run_id for event in of(events, Batch) if event.calls) == sorted([*names, "free"])
