@@ -32,7 +32,7 @@ class Wish(NamedTuple):
 
 
 class Recorded:
-    """A feed that is written down as it is read.
+    """A feed that is written down as it is read, with secrets masked: not every target masks its own.
 
     Args:
         feed: what is followed.
@@ -45,11 +45,13 @@ class Recorded:
 
     def __init__(self, feed: Feed, path: str, *, enforced: bool = False) -> None:
         from loopscope.recording.appending import Appending
+        from loopscope.recording.redaction import Redactor
 
         Appending(path).close()  # told before anything is shown
         self._path = path
         self._feed = feed
         self._enforced = enforced
+        self._redactor = Redactor()
         self._recorder: Recorder | None = None
 
     def __iter__(self) -> Iterator[Message]:
@@ -61,7 +63,7 @@ class Recorded:
                 if isinstance(message, Snapshotted):
                     self._begin(message)
                 elif self._recorder is not None and _is_event(message):
-                    self._recorder.put(cast("Event", message))
+                    self._recorder.put(self._redactor.event(cast("Event", message)))
                     # A backlog may come faster than a disk writes.
                     self._recorder.settle(5.0)
                 yield message

@@ -9,12 +9,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from loopscope.cli.watch import Recorded
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, Call
 from loopscope.engine.policy import DEFAULT
 from loopscope.link.endpoint import Link, listen
+from loopscope.recording.feed import Snapshotted
 from loopscope.recording.gate import gatehouse
 from tests.cli.conftest import Cli, Record
 from tests.link.support import Agent, until
@@ -81,7 +85,7 @@ def test_what_is_recorded_replays_the_same(listening: Callable[..., Link], cli: 
     agent.start()
     file = tmp_path / "live.jsonl"
     with attach(ME, "--record", str(file), "--json") as viewer:
-        assert link.wait_for_viewer(20)
+        assert link.wait_for_viewer(120)
         for _ in range(5):
             agent.batch()
         agent.end()
@@ -92,6 +96,17 @@ def test_what_is_recorded_replays_the_same(listening: Callable[..., Link], cli: 
     actions = [line["action"] for line in cli("replay", file, "--json").lines]
     assert actions == ["pass", "warn", "pass", "hard_stop", "hard_stop"]
     assert cli("replay", file, "--verify").code == 0
+
+
+def test_no_secret_is_recorded(tmp_path: Path) -> None:
+    """What is read from a target that masks none is shown as it is, and masked in the recording."""
+    args = {"command": "psql --password hunter2secret"}
+    batch = Batch(seq=1, ts=1.0, thread_id="t", run_id="r", calls=(Call("c", "bash", args),))
+    feed = [Snapshotted(seq=0, state=LoopDetector().snapshot()), batch]
+    file = tmp_path / "live.jsonl"
+    assert list(Recorded(cast("Any", feed), str(file)))[1] is batch
+    assert "hunter2secret" not in file.read_text()
+    assert "<redacted>" in file.read_text()
 
 
 def test_who_may_not_steer_is_told_at_once(listening: Callable[..., Link]) -> None:
