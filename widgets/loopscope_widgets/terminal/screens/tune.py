@@ -218,7 +218,7 @@ class FrontPane(LinePane):
 
     def _body(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - all lines
         head, *rows = tune_lines.front_cells(self.sheet, width)
-        linked = [tuple(span._replace(link=place) for span in row) for place, row in enumerate(rows, 1)]
+        linked = [(sign, *(span._replace(link=place) for span in row)) for place, (sign, *row) in enumerate(rows, 1)]
         return [*tune_lines.front(self.sheet, width), (), head, *linked]
 
 
