@@ -8,8 +8,9 @@ from loopscope.recording.inert import inert
 from loopscope.session.live import LiveSession
 from loopscope.views import topbar
 from loopscope.views.calls import call_label
+from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, STYLE
-from loopscope.views.model import Line, Span, Style, crop, fit, line_width
+from loopscope.views.model import Line, Span, Style, clip, crop, fit, line_width
 from loopscope.views.topbar import scope_name
 from loopscope.views.words import plural
 
@@ -24,6 +25,9 @@ _REPLAY, _PROGRAM = "REPLAY", "loopscope"
 _STYLES: dict[str, Style] = {
     "starting": "dim", "live": "title", "paused": "warn", "lost": "warn", "ended": "dim", "detached": "dim",
 }  # fmt: skip
+_HELD = (" HELD before its tools run  ", " HELD  ")
+_CALLS = 16
+"""Cells that the calls of a held batch have before its scope gets any."""
 _WHY = {"pause": "paused", "next": "stepped", "breakpoint": "breakpoint", "wait": "waits for a viewer"}
 
 
@@ -61,10 +65,14 @@ def held(live: LiveSession, width: int, *, control: bool) -> list[Line]:
     if first is None:
         return []
     more = f"  and {plural(len(live.held) - 1, 'more batch')}" if len(live.held) > 1 else ""
-    front = f" HELD before its tools run  {scope_name(*first.scope)}  "
-    verdict = _verdict(live, first)
-    room = max(10, width - len(front) - line_width(verdict) - len(more) - 1)
-    line: Line = (Span(front, "warn"), Span(fit(held_label(live, first), room)), *verdict, Span(more, "dim"))
+    verdict, label = _verdict(live, first), held_label(live, first)
+    room = width - line_width(verdict) - len(more)
+    front = next(words for words in _HELD if len(words) + _CALLS <= room or words == _HELD[-1])
+    room = max(0, room - len(front))
+    scope = clip(scope_name(*first.scope), room - min(cell_len(label), _CALLS) - 2)
+    front += f"{scope}  " if scope else ""
+    room = max(0, room - (cell_len(scope) + 2 if scope else 0))
+    line: Line = (Span(front, "warn"), Span(fit(label, room)), *verdict, Span(more, "dim"))
     return [crop(line, width), crop(_keys(live, first, control=control), width)]
 
 

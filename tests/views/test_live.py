@@ -94,6 +94,18 @@ def test_what_is_held_and_the_verdict_it_would_get() -> None:
     assert text(running()) == []
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_the_verdict_has_its_room_at_every_width(width: int) -> None:
+    """A long scope gives way, then the words, then the calls."""
+    run = "cf06a14b07f35bdab3c8dc42502bb527"
+    live = running(waiting(decision=decided("hard_stop", 5, run=run), run_id=run))
+    first, _ = view.held(live, width, control=True)
+    assert plain(first).endswith("would be ■ STOP identical_call_set abc 5/5")
+    assert line_width(first) == width
+    assert plain(first).startswith(" HELD before its tools run  t/" if width == 160 else " HELD")
+    assert " ls(" in plain(first)
+
+
 @pytest.mark.parametrize(
     ("decision", "said"),
     [
