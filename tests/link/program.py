@@ -68,7 +68,7 @@ def forks() -> None:
     if child == 0:
         agent.start(ScopeKey("child", None))
         agent.batch(scope=ScopeKey("child", None))
-        assert link.wait_for_viewer(10)
+        assert link.wait_for_viewer(120)
         agent.batch(scope=ScopeKey("child", None))
         sys.exit(0)
     say("ready", child)

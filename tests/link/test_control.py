@@ -201,7 +201,7 @@ def test_the_first_batch_can_wait_for_a_viewer(link: Link, pool: ThreadPoolExecu
     assert not run.done()
     client.attach()
     assert run.result(60) == "ran"
-    assert link.wait_for_viewer(5)
+    assert link.wait_for_viewer(120)
     client.close()
     link.hold_first_batch()
     assert agent.batch() == "ran"

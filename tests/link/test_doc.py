@@ -80,7 +80,7 @@ def test_the_viewer_on_the_page_works(link: Link, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-Iu", str(script)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "attached to 'test'\n"
-        assert link.wait_for_viewer(10)
+        assert link.wait_for_viewer(120)
         for _ in range(3):
             agent.batch()
         link.close()

@@ -24,4 +24,4 @@ def test_a_viewer_may_come_before_listen_has_given_back_the_link(monkeypatch: py
         assert viewer.welcome.name == "early"
         assert link.viewers == 1
         assert viewer.attach()["resumed"] is False
-        assert link.wait_for_viewer(10)
+        assert link.wait_for_viewer(120)
