@@ -15,7 +15,15 @@ if TYPE_CHECKING:
     from loopscope.session.session import Session
     from loopscope.settings import Choice
 
-__all__ = ["batch_at", "channel_option", "json_option", "policy_choice", "policy_options", "target_argument"]
+__all__ = [
+    "batch_at",
+    "channel_option",
+    "complete_policy",
+    "json_option",
+    "policy_choice",
+    "policy_options",
+    "target_argument",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -56,6 +64,15 @@ def channel_option(function: _Function) -> _Function:
     )(function)
 
 
+def complete_policy(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Presets once one is begun, else files."""
+    from loopscope.engine.policy import PRESETS
+
+    del ctx, param
+    found = [CompletionItem(name) for name in PRESETS if incomplete and name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
 def policy_options(function: _Function) -> _Function:
     """Adds `--policy` and `--set`; the function gets `policy` and `sets`."""
     function = click.option(
@@ -68,8 +85,9 @@ def policy_options(function: _Function) -> _Function:
     return click.option(
         "--policy",
         metavar="FILE|PRESET",
+        shell_complete=complete_policy,
         help="A whole policy, in place of the recording's own: TOML, YAML or JSON, or a preset "
-        "(deerflow, bounded, progress).",
+        "(deerflow, bounded, progress; deerflow-2026-04 and others with a date).",
     )(function)
 
 

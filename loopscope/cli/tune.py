@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from loopscope.cli.options import channel_option, target_argument
+from loopscope.cli.options import channel_option, complete_policy, target_argument
 from loopscope.errors import LoopscopeError, UnreadableInputError, UsageError
 
 if TYPE_CHECKING:
@@ -66,15 +66,6 @@ def _settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     return [CompletionItem(f"{name}=") for name in names if name.startswith(incomplete)]
 
 
-def _policies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The presets, else files."""
-    from loopscope.engine.policy import PRESETS
-
-    del ctx, param
-    found = [CompletionItem(name) for name in PRESETS if incomplete and name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
-
-
 @click.command()
 @target_argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
@@ -87,7 +78,7 @@ def _policies(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     help="Which runs are loops and which are fine: a recording, a tab, loop or ok, one a line.",
 )  # fmt: skip
 @click.option(
-    "--policy", "policies", metavar="FILE|PRESET", multiple=True, shell_complete=_policies,
+    "--policy", "policies", metavar="FILE|PRESET", multiple=True, shell_complete=complete_policy,
     help="What the grid is laid over; several are compared side by side instead.",
 )  # fmt: skip
 @click.option("--presets", is_flag=True, help="Compare all presets side by side, run by run.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from loopscope.cli.options import channel_option, json_option, target_argument
+from loopscope.cli.options import channel_option, complete_policy, json_option, target_argument
 from loopscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,12 @@ class _Named(NamedTuple):
 @click.command()
 @target_argument()
 @click.option(
-    "--policy", "policies", metavar="FILE|PRESET", multiple=True, help="An override; repeat it to compare some."
+    "--policy",
+    "policies",
+    metavar="FILE|PRESET",
+    multiple=True,
+    shell_complete=complete_policy,
+    help="An override; repeat it to compare some.",
 )
 @click.option(
     "--set", "sets", metavar="KEY=VALUE", multiple=True, help="One limit, laid over each override; repeatable."

@@ -33,6 +33,8 @@ def test_the_script_calls_us_back(cli: Cli, shell: str) -> None:
         ("loopscope replay x --ver", ["--verify"]),
         ("loopscope attach sample:sql-r", ["sql-retry-storm"]),
         ("loopscope attach samp", None),
+        ("loopscope replay x --policy deerflow-2026-0", [f"deerflow-2026-{day}" for day in ("04", "08-22", "09-16")]),
+        ("loopscope tune x --grid window", ["window_size="]),
         ("loopscope config ", ["show", "check", "export", "init"]),
     ],
 )

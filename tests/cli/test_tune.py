@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from loopscope.cli import progress, tune
+from loopscope.cli import options, progress, tune
 from loopscope.cli.corpus import Found, find, read_labels, short_names
 from loopscope.cli.measuring import Piece, Plan, jobs_for, measure, measure_all, on_cluster, pieces, whole
 from loopscope.engine.policy import PRESETS, Policy
@@ -406,10 +406,10 @@ def test_options_are_completed() -> None:
     parameter = tune.command.params[1]
     assert [item.value for item in tune._settings(context, parameter, "window")] == ["window_size="]
     assert "budget.cost_usd.limit=" in [item.value for item in tune._settings(context, parameter, "budget")]
-    assert [item.value for item in tune._policies(context, parameter, "deerflow-2026-0")] == [
+    assert [item.value for item in options.complete_policy(context, parameter, "deerflow-2026-0")] == [
         "deerflow-2026-04", "deerflow-2026-08-22", "deerflow-2026-09-16",
     ]  # fmt: skip
-    assert [item.type for item in tune._policies(context, parameter, "my")] == ["file"]
+    assert [item.type for item in options.complete_policy(context, parameter, "my")] == ["file"]
 
 
 def test_a_long_job_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
