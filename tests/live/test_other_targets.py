@@ -17,6 +17,9 @@ from tests.live.test_live_screen import on_screen, until
 from tests.sources.langgraph_sqlite.writing import Writer
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[Writer]:
     """Writes `live.db`."""

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
+from langgraph_sdk.errors import NotFoundError
 
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Control, ScopeKey
@@ -231,25 +232,32 @@ class ServerFeed:
     async def _follow(self, run: _Run, talk: Conversation) -> None:
         """As `_join`; the runs of a thread come one after the other, since each is given what those before it said."""
         self._tell(talk.begin(run.run_id, run.agent, _moment({"created_at": run.created})))
+        ending: Ending | None = None
+        while ending is None:
+            try:
+                ending = await self._to_its_end(run, talk)
+            except NotFoundError:
+                ending = Ending("unknown", "the run was deleted")
+            except Exception:  # noqa: BLE001 - the connection is lost: the run is joined again when it is back
+                await asyncio.sleep(_REST)
+        self._tell(talk.end(run.run_id, ending, time.time()))
+
+    async def _to_its_end(self, run: _Run, talk: Conversation) -> Ending | None:
+        """What is new in a run, as long as its stream goes on; then how it ended, or None where it goes on."""
         reason: str | None = None
-        try:
-            await self._catch_up(run, talk)
-            async for event, data, ts in self._stream(run):
-                kind, _, namespace = event.partition("|")
-                if kind == "values":
-                    self._tell(talk.take(run.run_id, namespace, data, ts))
-                elif kind == "error":
-                    reason = _said(data)
-            ending = await self._ending(run, reason)
-            if ending is not None:
-                await self._catch_up(run, talk)
-        except Exception:  # noqa: BLE001 - the connection is lost: the run is joined again where it is back
-            ending = None
+        await self._catch_up(run, talk)
+        async for event, data, ts in self._stream(run):
+            kind, _, namespace = event.partition("|")
+            if kind == "values":
+                self._tell(talk.take(run.run_id, namespace, data, ts))
+            elif kind == "error":
+                reason = _said(data)
+        ending = await self._ending(run, reason)
         if ending is None:
             await asyncio.sleep(_REST)
-            self._joined.pop((run.thread_id, run.run_id), None)
         else:
-            self._tell(talk.end(run.run_id, ending, time.time()))
+            await self._catch_up(run, talk)
+        return ending
 
     async def _catch_up(self, run: _Run, talk: Conversation) -> None:
         """What a run has done so far: a stream that is joined late may begin in its midst."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 from uuid import uuid4
 
 from langchain_core.messages import AIMessage, ToolMessage
@@ -12,12 +12,12 @@ from langgraph.graph.message import add_messages
 from langgraph.types import interrupt
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     messages: Annotated[list[Any], add_messages]
-    batches: int
-    pause: float
-    fails: bool
-    asks: bool
+    batches: NotRequired[int]
+    pause: NotRequired[float]
+    fails: NotRequired[bool]
+    asks: NotRequired[bool]
 
 
 def model(state: State) -> Any:
