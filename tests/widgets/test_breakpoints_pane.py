@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from loopscope.engine.breakpoints import Breakpoint, parse
@@ -94,6 +95,15 @@ async def test_one_is_typed_and_edited() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert points(pilot) == ["hash A >= 25"]
+
+
+async def test_one_is_typed_in_one_go() -> None:
+    """From the key that shows the pane to the enter behind it, as a fast line brings them."""
+    async with debugging(eventful()) as pilot:
+        for key in ("B", "i", *"tool run_sql", "enter"):
+            pilot.app.post_message(Key("space" if key == " " else key, key if len(key) == 1 else None))
+        await until(pilot, lambda: len(points(pilot)) == 1, "the last key never came")
+        assert points(pilot) == ["tool run_sql"]
 
 
 async def test_enter_without_any_asks_for_one() -> None:

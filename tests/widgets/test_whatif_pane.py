@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from loopscope.engine.policy import PRESETS, Policy
@@ -106,6 +107,15 @@ def costly() -> Session:
     for n in range(3):
         story.call("a", {"path": str(n)}, usage=Usage(1, 1, 0.2))
     return story.session()
+
+
+async def test_a_limit_is_typed_in_one_go() -> None:
+    """From the key that shows the pane to the enter behind the digits, as a fast line brings them."""
+    async with debugging(eventful()) as pilot:
+        for key in ("t", "j", "enter", "1", "2", "enter", "v"):
+            pilot.app.post_message(Key(key, key if len(key) == 1 else None))
+        await until(pilot, lambda: len(pane(pilot).draft.columns) == 2, "the last key never came")
+        assert (policy(pilot).hard_limit, pane(pilot).typed) == (12, None)
 
 
 async def test_leaving_the_pane_ends_the_typing() -> None:

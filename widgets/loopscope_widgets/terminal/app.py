@@ -131,11 +131,11 @@ class LoopscopeApp(App[None]):
             self.call_after_refresh(self.when_drawn)
 
     async def on_event(self, event: Event) -> None:
-        """A key that was typed while a window was opening belongs to the window: one types `:20` in one go."""
+        """A key typed while a window, or a value, was opening belongs there: one types `:20`, or a limit, in one go."""
         debug = self.screen_stack[0] if self.screen_stack else None
         if isinstance(event, Key) and isinstance(debug, DebugScreen) and event in debug.passed:
             debug.passed.discard(event)
-            if self.screen is not debug:
+            if self.screen is not debug or debug.whatif.typed is not None:
                 self.post_message(Key(event.key, event.character))
                 return
         await super().on_event(event)
