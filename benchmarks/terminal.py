@@ -29,6 +29,8 @@ class Terminal:
     def __init__(self, arguments: list[str]) -> None:
         self._start = time.perf_counter()
         self.drawn = b""
+        self.held = 0.0
+        """Seconds of the last press in which the program waited for a core: on a busy machine they are not its own."""
         self._child, self._terminal = pty.fork()
         if self._child == 0:
             os.environ["TERM"] = "xterm-256color"
@@ -70,12 +72,21 @@ class Terminal:
         """
         while self._read(0.0):
             pass
+        before, self.held = self._waited(), 0.0
         start = last = time.perf_counter()
         os.write(self._terminal, key if isinstance(key, bytes) else bytes([key]))
         patience = 1.0
         while self._read(patience):
             last, patience = time.perf_counter(), quiet
+            self.held = self._waited() - before
         return last - start
+
+    def _waited(self) -> float:
+        """Seconds that its first thread, which draws, was ready to run and had no core; 0 where nobody counts them."""
+        try:
+            return int(Path(f"/proc/{self._child}/task/{self._child}/schedstat").read_text("ascii").split()[1]) / 1e9
+        except (OSError, IndexError):
+            return 0.0
 
     def press_for(self, key: bytes, text: re.Pattern[bytes]) -> float:
         """Seconds from a key until this is drawn, whatever else is drawn all the time."""
