@@ -60,17 +60,14 @@ class _Showing:
 
     def bundle(self, session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
         """Text and a static fragment always; the widget too where the extra `notebook` is installed."""
-        from loopscope.views.glance import glance  # noqa: PLC0415 - most programs show nothing
+        if find_spec("anywidget") is not None:
+            from loopscope_widgets.notebook.widget import LoopWidget  # noqa: PLC0415 - most programs show nothing
+
+            return LoopWidget(session)._repr_mimebundle_()
+        from loopscope.views.glance import glance  # noqa: PLC0415 - as above
         from loopscope.views.web.cell import cell  # noqa: PLC0415 - as above
 
-        still = {"text/plain": glance(session), "text/html": cell(session)}
-        if find_spec("anywidget") is None:
-            return still, {}
-        from loopscope_widgets.notebook.widget import LoopWidget  # noqa: PLC0415 - as above
-
-        shown: Any = LoopWidget(session)._repr_mimebundle_()
-        data, told = shown if isinstance(shown, tuple) else (shown or {}, {})
-        return {**data, **still}, told
+        return {"text/plain": glance(session), "text/html": cell(session)}, {}
 
     def page(self, session: Session, theme: Theme) -> str:
         """As `loopscope export --html`."""

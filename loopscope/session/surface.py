@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, SupportsIndex, cast, overload
 
 import msgspec
 
@@ -50,6 +50,14 @@ class Svg(str):
 
 class Records(list[dict[str, Any]]):
     """Rows that `pandas.DataFrame` takes as they are; a notebook shows them as a table of text."""
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Records: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> dict[str, Any] | Records:
+        """One row, or some of them."""
+        return Records(super().__getitem__(index)) if isinstance(index, slice) else super().__getitem__(index)
 
     def __repr__(self) -> str:
         if not self:

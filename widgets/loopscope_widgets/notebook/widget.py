@@ -25,6 +25,8 @@ from loopscope.settings import Choice
 from loopscope.targets import open_session
 from loopscope.views import moves
 from loopscope.views.frame import TABS, Shown, Tab, draft_of, frame, lanes
+from loopscope.views.glance import glance
+from loopscope.views.web.cell import cell
 from loopscope_widgets.notebook.following import Following
 
 __all__ = ["LoopWidget"]
@@ -108,6 +110,12 @@ class LoopWidget(anywidget.AnyWidget):
                 self._set("cursor", session.cursor)
                 self._set("scope", _scope_of(session.lane))
                 self.frame = made
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The widget, and for who has no kernel what stands for it: text, and a picture with a table."""
+        shown: Any = super()._repr_mimebundle_()
+        data, told = shown if isinstance(shown, tuple) else (shown or {}, {})
+        return {**data, "text/plain": glance(self.session), "text/html": cell(self.session)}, told
 
     def open(self) -> None:
         """Tell the browser of it."""
