@@ -23,6 +23,8 @@ PRINTING = (
     ("explain", "--json"),
     ("whatif", "--set", "hard_limit=9"),
     ("whatif", "--set", "hard_limit=9", "--json"),
+    ("tune",),
+    ("tune", "--presets"),
     ("attach",),
     ("attach", "--ascii"),
     ("config", "show"),
