@@ -22,8 +22,8 @@ def opened(session: Session) -> str:
         text = f"no stop in this recording: opened at its end, batch {session.cursor}"
     else:
         text = f"opened at batch {session.cursor}"
-    skipped = len(session.problems)
-    return f"{text}; {plural(skipped, 'line')} could not be read" if skipped else text
+    damaged = len(session.problems)
+    return f"{text}; something is wrong in {plural(damaged, 'place')} of it" if damaged else text
 
 
 def step(session: Session, by: int) -> str | None:

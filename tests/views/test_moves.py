@@ -22,7 +22,7 @@ def test_where_a_recording_opens() -> None:
     session = looping(2).session()
     assert moves.opened(session) == "no stop in this recording: opened at its end, batch 2"
     session.problems.append((3, "is no JSON"))
-    assert moves.opened(session).endswith("; 1 line could not be read")
+    assert moves.opened(session).endswith("; something is wrong in 1 place of it")
     session = looping().session()
     session.seek(2)
     assert moves.opened(session) == "opened at batch 2"
