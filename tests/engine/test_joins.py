@@ -22,6 +22,11 @@ def test_open_calls_are_bounded() -> None:
         calls.opened(number, [f"id{number % 7}" if number % 2 else None])
     assert len(calls.dump()) <= OPEN_KEPT
     assert calls.closed(f"id{(3 * OPEN_KEPT - 1) % 7}") == Place(3 * OPEN_KEPT - 1, 0)
+    alone = OpenCalls()
+    for number in range(3 * OPEN_KEPT):
+        alone.opened_one(number, f"id{number % 7}" if number % 2 else None)
+    assert len(alone.dump()) <= OPEN_KEPT
+    assert alone.closed(f"id{(3 * OPEN_KEPT - 1) % 7}") == Place(3 * OPEN_KEPT - 1, 0)
 
 
 def test_what_is_open_can_be_saved() -> None:

@@ -213,6 +213,7 @@ def test_batches_and_results_are_read_again() -> None:
     session = session_of(stream)
     assert session.batch(1) == first
     assert [r.content for r in session.results(1) if r is not None] == ["ls", "pwd"]
+    assert [r.content for r in session.results(1, 1) if r is not None] == ["ls"]
     assert session.same_result(2, 0) == 1
     assert session.same_result(1, 0) is None
     assert session.same_result(3, 0) is None

@@ -43,6 +43,15 @@ def test_a_picture_shows_every_cell_and_the_front() -> None:
     assert root.get("aria-labelledby") == "title desc"
 
 
+def test_a_few_slices_stand_beside_each_other() -> None:
+    """All their cells are drawn, and nothing is said to be left out."""
+    tuning = swept([("a", None, 4)], (*GRID, "warn_threshold=2,3"))
+    root = drawn(tuning)
+    cells = [group for group in root.iter(f"{SVG}g") if group.find(f"{SVG}rect") is not None]
+    assert len(cells) == len(tuning.cells)
+    assert not any(text.startswith("one of") for text in words(root))
+
+
 def test_a_large_grid_is_one_slice_with_small_cells() -> None:
     """Numbers and labels give way; what is left out is said."""
     for grid in (("hard_limit=3..102", "window_size=1..3"), ("hard_limit=3..7", "window_size=1..42")):
