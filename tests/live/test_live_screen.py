@@ -301,6 +301,22 @@ async def test_a_running_process_is_picked(looper: Callable[..., Looper], contro
     assert agent.fates == ["ran"] * 2
 
 
+async def test_another_process_is_attached_to_from_the_screen(looper: Callable[..., Looper]) -> None:
+    """`a` lists what runs; the one that was looked at goes on, also where it was held."""
+    agent = looper()
+    agent.make()
+    async with attached(agent) as pilot:
+        await on_screen(pilot, "1/1")
+        await pilot.press("space")
+        agent.make()
+        await on_screen(pilot, "HELD")
+        await pilot.press("a")
+        await on_screen(pilot, "RUNNING", "looper")
+        await pilot.press("enter")
+        await on_screen(pilot, " LIVE looper", "2/2", gone="CONTROL")
+    assert agent.fates == ["ran"] * 2
+
+
 async def test_a_process_that_is_gone_before_it_is_picked(looper: Callable[..., Looper]) -> None:
     """It is said, and another row can be chosen."""
     agent = looper()

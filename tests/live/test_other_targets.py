@@ -16,7 +16,6 @@ from loopscope_widgets.terminal.screens.live import LiveScreen
 from tests.live.test_live_screen import on_screen, until
 from tests.sources.langgraph_sqlite.writing import Writer
 
-
 pytestmark = pytest.mark.slow
 
 

@@ -103,7 +103,7 @@ GLOBAL: tuple[Key, ...] = (
     Key("why", "w", "why", "w", "why: the whole explanation of this verdict", "Windows", "Why", "w"),
     Key("copy", "y", "copy", "y", "copy the batch; a plain view to select in", "Windows"),
     Key("undo", "U", "undo", "U", "undo: limits, breakpoints, scope, marks", "Windows"),
-    Key("open", "o", "open", "o", "open another recording", "Windows", "Open", "o"),
+    Key("open", "o,a", "open", "o a", "open a recording, or attach to what runs", "Windows", "Open", "o"),
     Key("pane.next", "tab", "next_pane(1)", "tab", "next pane", "Scopes and panes", "Pane", "tab"),
     Key("pane.previous", "shift+tab", "next_pane(-1)", "shift+tab", "previous pane", "Scopes and panes"),
     Key("pane.scopes", "1", "pane(1)", "1", "Scopes: threads, runs and sub-agents", "Scopes and panes"),
