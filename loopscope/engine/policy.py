@@ -92,7 +92,10 @@ class Policy(Struct, frozen=True, kw_only=True):
             raise PolicyError(problems)
 
     def __hash__(self) -> int:
-        return hash(msgspec.json.encode(self, order="deterministic"))
+        # Of what differs most often, and of nothing that may hold a name which cannot be encoded.
+        return hash(
+            (self.warn_threshold, self.hard_limit, self.window_size, self.tool_freq_warn, self.tool_freq_hard_limit)
+        )
 
     @property
     def frequency_window(self) -> int:

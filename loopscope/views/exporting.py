@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.export import to_python, to_toml, to_yaml
@@ -90,8 +89,8 @@ def command(export: Export) -> str:
 
 
 def _set(path: Sequence[str], value: Value) -> str:
-    name = ".".join(part if part.replace("_", "").isalnum() else msgspec.json.encode(part).decode() for part in path)
-    return f"{name}={msgspec.json.encode(value).decode()}"
+    name = ".".join(part if part.replace("_", "").isalnum() else json.dumps(part) for part in path)
+    return f"{name}={json.dumps(value)}"
 
 
 def body(export: Export, width: int) -> list[Line]:

@@ -5,11 +5,30 @@ from pathlib import Path
 
 import pytest
 
+from loopscope.engine.breakpoints import Breakpoint
+from loopscope.engine.policy import BOUNDED
+from loopscope.session.draft import Draft, settings, tools_of
 from loopscope.session.session import Session
 from loopscope.settings import Choice
 from loopscope.targets import open_session
-from loopscope.views import decisions, detect, goto, graph, inspector, moves, scopes, text, timeline, topbar, why
+from loopscope.views import (
+    breakpoints,
+    decisions,
+    detect,
+    exporting,
+    goto,
+    graph,
+    inspector,
+    moves,
+    scopes,
+    text,
+    timeline,
+    topbar,
+    whatif,
+    why,
+)
 from loopscope.views.cells import cell_len
+from loopscope.views.exporting import KINDS, Export
 from loopscope.views.glyphs import line_in_ascii
 from loopscope.views.model import Line, line_width, plain
 from tests.hostile.corpus import COUNT, EACH, foreign, marker, recording, strings
@@ -52,6 +71,26 @@ def test_every_line_of_every_pane_is_inert_and_fits(session: Session) -> None:
                 assert line_width(line) <= width, (name, width, ascii(plain(line)))
                 assert sum(cell_len(character) for character in plain(line)) == line_width(line), ascii(plain(line))
                 assert plain(line_in_ascii(line)).isascii() or not plain(line).isascii()
+
+
+def test_other_limits_and_breakpoints_are_inert_and_fit(session: Session) -> None:
+    """The pane What-if with two columns, breakpoints on names of the run, and the limits as they are exported."""
+    names = tools_of(session.timeline)
+    draft = Draft.of(session.policy).with_(("tool_freq_overrides", names[0], "warn"), 1).beside().take(BOUNDED)
+    trials = tuple(session.attempt(policy) for policy in draft.columns)
+    assert len({*draft.columns}) == len(draft.columns)
+    sheet = whatif.Sheet(draft, trials, settings(draft, names), row=6)
+    session.breakpoints += [Breakpoint("tool", name) for name in names]
+    own = Export(KINDS[0], names[0], names[-1], session.policy, draft.columns[0])
+    for width in WIDTHS:
+        lines = [
+            *whatif.body(session, sheet, width, 60),
+            *breakpoints.body(session, width),
+            *(line for kind in KINDS for line in exporting.body(own._replace(kind=kind), width)),
+        ]
+        for line in lines:
+            safe(plain(line))
+            assert line_width(line) <= width, (width, ascii(plain(line)))
 
 
 def test_words_of_moves_and_places_are_inert(session: Session) -> None:
