@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _WIDTH = 100
+_MOST_VERDICTS = 20_000_000
+"""Recordings times settings: more would not fit in memory."""
 _NAMED = 5
 
 
@@ -216,6 +219,11 @@ def _sweep(
     from loopscope.session.tune import tune
 
     grid: Grid = parse_grid(grids, base) if grids else default_grid(base)
+    verdicts = len(found) * prod(map(len, grid.values))
+    if verdicts > _MOST_VERDICTS:
+        raise UsageError(
+            f"--grid: {verdicts:,} verdicts are too many; {_MOST_VERDICTS:,} is the most: take fewer values"
+        )
     measured, code = _measured(found, labels, Plan(base, grid), channel, jobs, cluster)
     runs = _runs(measured, labels)
     others = {name: [each.instead[place] for each in measured] for place, name in enumerate(INSTEAD)}

@@ -204,7 +204,7 @@ def _mark(sign: str, step: int) -> Span:
 def front_cells(sheet: Map, width: int) -> list[Line]:
     """The cells of the front as a table, least harm first."""
     names = [safe_name(name) for name in sheet.tuning.grid.settings]
-    heads = [*names, *_heads(sheet), "batches saved"]
+    heads = [*names, *_heads(sheet)]
     widths = [max(cell_len(head), 6) + 2 for head in heads]
     rows = [(" ", heads), *((sheet.sign(cell.values), _front_row(sheet, cell)) for cell in sheet.tuning.front)]
     lines: list[Line] = []
@@ -217,7 +217,12 @@ def front_cells(sheet: Map, width: int) -> list[Line]:
 
 
 def _heads(sheet: Map) -> list[str]:
-    return ["loops", "healthy"] if sheet.labelled else ["stopped"]
+    told = ["loops", "healthy"] if sheet.labelled else ["stopped"]
+    return [*told, "batches saved", *(["tokens saved"] if _has_tokens(sheet) else [])]
+
+
+def _has_tokens(sheet: Map) -> bool:
+    return any(cell.saved_tokens for cell in sheet.tuning.front)
 
 
 def _front_row(sheet: Map, cell: Summary) -> list[str]:
@@ -226,7 +231,8 @@ def _front_row(sheet: Map, cell: Summary) -> list[str]:
     if sheet.labelled:
         stopped = tuning.loops - cell.loops_not_stopped
         told = [f"{stopped}/{tuning.loops}", f"{cell.healthy_stopped}/{tuning.healthy}"]
-    return [*map(str, cell.values), *told, f"{cell.saved_batches:,}"]
+    tokens = [amount(cell.saved_tokens)] if _has_tokens(sheet) else []
+    return [*map(str, cell.values), *told, f"{cell.saved_batches:,}", *tokens]
 
 
 def advice(sheet: Map, width: int) -> list[Line]:

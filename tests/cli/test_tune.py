@@ -207,6 +207,16 @@ def test_what_cannot_be_asked_is_refused(cli: Cli, record: Record, arguments: li
     assert outcome.err.count("\n") == 1
 
 
+def test_more_than_fits_in_memory_is_refused(cli: Cli, record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is tried; recordings count too."""
+    record(["a"] * 6)
+    record(["a"] * 6, name="other.jsonl")
+    monkeypatch.setattr(tune, "_MOST_VERDICTS", 9)
+    outcome = cli("tune", "run.jsonl", "other.jsonl", "--grid", "hard_limit=3..7")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "10 verdicts are too many; 9 is the most" in outcome.err
+
+
 def test_errors_of_one_recording_do_not_stop_the_rest(cli: Cli, record: Record) -> None:
     """It is told, and is what the command exits with; files of a folder that are no recordings are passed over."""
     record(["a"] * 6)

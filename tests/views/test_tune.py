@@ -152,7 +152,7 @@ def test_the_plane_shows_harm_against_good() -> None:
     assert lines[0] == "batches saved"
     assert lines[-1].endswith("runs stopped")
     assert text(tune_lines.front_cells(plain_sheet, 80))[0].split() == [
-        "hard_limit", "window_size", "stopped", "batches", "saved",
+        "hard_limit", "window_size", "stopped", "batches", "saved", "tokens", "saved",
     ]  # fmt: skip
     empty = tune(parse_grid(["hard_limit=1..2"], Policy()), Policy(), [])
     assert tune_lines.front(Map(empty), 80) == []
@@ -169,9 +169,9 @@ def test_where_one_begins() -> None:
 def test_the_front_is_a_table() -> None:
     """Least harm first."""
     assert text(tune_lines.front_cells(Map(LOOPS), 80)) == [
-        "  hard_limit  window_size  loops   healthy  batches saved",
-        "● 4           20           2/2     0/2      32",
-        "◆ 3           20           2/2     1/2      34",
+        "  hard_limit  window_size  loops   healthy  batches saved  tokens saved",
+        "● 4           20           2/2     0/2      32             1,000",
+        "◆ 3           20           2/2     1/2      34             1,000",
     ]
 
 
