@@ -17,8 +17,8 @@ from loopscope.link.gate import HoldingGate
 from loopscope.recording.bus import bus
 from loopscope.recording.feed import Held, Released
 from loopscope.recording.gate import Ruling, gatehouse
-from tests.adapters.scripted import DONE, agent, ask, bash, on, turn
-from tests.adapters.tapped import asking, by_hand, chained_loop, hand_made
+from tests.adapters.scripted import DONE, ScriptedModel, Shell, agent, ask, bash, on, turn
+from tests.adapters.tapped import asking, by_hand, chained, chained_loop, hand_made
 
 Kinds = Callable[..., Any]
 
@@ -126,8 +126,6 @@ async def test_a_node_with_little_time_is_kept_alive_while_it_is_held(keeper: Ke
     from langgraph.graph import START, MessagesState, StateGraph
     from langgraph.types import TimeoutPolicy
 
-    from tests.adapters.scripted import ScriptedModel
-
     model = ScriptedModel(script=[turn(bash())])
 
     async def agent(state: Any) -> Any:
@@ -209,3 +207,40 @@ async def test_many_held_runs_leave_another_one_alone(keeper: Keeper, events: li
     keeper.gate.resume(None)
     assert {len(end["messages"]) for end in await asyncio.gather(*running)} == {4}
     assert sorted(event.run_id for event in of(events, Batch) if event.calls) == sorted([*names, "free"])
+
+
+@pytest.mark.parametrize("again", ["tool", "model"])
+async def test_a_node_in_which_the_batch_goes_on_is_held_there(
+    again: str, keeper: Keeper, events: list[Event], of: Kinds
+) -> None:
+    """Its end would be too late: it waits before a tool that the node runs, or before the model's next answer."""
+    model, shell = ScriptedModel(script=[turn(bash()), DONE]), Shell()
+
+    def node(state: Any) -> Any:
+        message = model.invoke(state["messages"])
+        if again == "tool":
+            shell.tool.invoke(message.tool_calls[0])
+        return {"messages": [message, model.invoke(state["messages"])]}
+
+    running = asyncio.create_task(chained(node).ainvoke(ask(), {"callbacks": [tap()]}))
+    held = await keeper.await_()
+    assert held.calls[0].name == "bash"
+    assert of(events, Batch) == of(events, Result) == []
+    keeper.gate.resume(None)
+    await running
+    assert [len(event.calls) for event in of(events, Batch)] == [1, 0]
+
+
+async def test_a_batch_of_a_node_that_fails_is_told(keeper: Keeper, events: list[Event], of: Kinds) -> None:
+    """It came to be, and nothing in it will run: it is not held."""
+    model = ScriptedModel(script=[turn(bash())])
+
+    def node(state: Any) -> Any:
+        model.invoke(state["messages"])
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await chained(node).ainvoke(ask(), {"callbacks": [tap()]})
+    assert not keeper.gate.held()
+    assert [event.calls[0].name for event in of(events, Batch)] == ["bash"]
+    assert [event.status for event in of(events, RunEnd)] == ["error"]

@@ -86,7 +86,7 @@ class _OverError(BaseException):
 
 def _beat(node: NodeRun, heartbeat: Callable[[], object] | None) -> None:
     """Keep the node alive; but a cancelled one is over, although LangChain shields its callbacks from that."""
-    if node.failed:
+    if node.failed or node.graph.over:
         raise _OverError
     if heartbeat is not None:
         heartbeat()

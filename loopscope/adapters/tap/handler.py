@@ -106,9 +106,9 @@ class Tap(BaseCallbackHandler):
                 # An edge, most often: for those, the way to the graph is too long to be gone each time.
                 self._runs[run_id.int] = node
                 return
-            graph = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
-            if graph is not None:
-                self._runs.keep(run_id.int, GraphRun(node, graph, inputs))
+            begins = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
+            if begins is not None:
+                self._runs.keep(run_id.int, GraphRun(node, begins.graph, inputs, awaited=begins.awaited))
                 if node is not None:
                     # Whoever tells of the inner graph names the outer one as its parent.
                     self._observer.show(node.graph.root)
@@ -128,7 +128,7 @@ class Tap(BaseCallbackHandler):
                 self._tidy_up()
             elif type(run) is NodeRun and run.run_id == run_id.int:
                 update = getattr(error, "args", ())[:1] if type(error).__name__ == "ParentCommand" else ()
-                for message in self._observer.fresh(run, list(update)):
+                for message in (*_deferred(run), *self._observer.fresh(run, list(update))):
                     self._observer.take(run, message, admitted(self._observer, run, message))
                 self._observer.node_failed(run, error)
         except Exception as failure:  # noqa: BLE001 - see the module
@@ -150,6 +150,8 @@ class Tap(BaseCallbackHandler):
                 node = self._node(node)
             if node is not None:
                 self._runs[run_id.int] = node
+                if node.deferred:
+                    self._tell_deferred(node)
                 if self._watcher.full or bus.active:
                     self._observer.show(node.graph)
         except Exception as error:  # noqa: BLE001 - see the module
@@ -175,6 +177,8 @@ class Tap(BaseCallbackHandler):
             if type(node) is not NodeRun:
                 node = self._node(node)
             if node is not None:
+                if node.deferred:
+                    self._tell_deferred(node)
                 watched = self._watcher.full or bus.active
                 # Where nobody watches, it is only known what the tool belongs to.
                 self._runs[run_id.int] = (
@@ -206,8 +210,15 @@ class Tap(BaseCallbackHandler):
         try:
             run = self._runs.pop(run_id.int, None)
             if type(run) is NodeRun and (message := _answer_in(response)) is not None:
-                free = gatehouse.gate is None
-                self._observer.answered(run, message, JUDGE if free else admitted(self._observer, run, message))
+                self._observer.answered(run, message)
+                gate = gatehouse.gate
+                if gate is None:
+                    self._observer.said(run, message, JUDGE)
+                elif gate.armed and run.graph.awaited:
+                    # It could only wait by blocking a thread that other runs need.
+                    run.deferred = (*run.deferred, message)
+                else:
+                    self._observer.said(run, message, admitted(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -215,7 +226,8 @@ class Tap(BaseCallbackHandler):
         try:
             run = self._runs.pop(run_id.int, None)
             if type(run) is NodeRun and (message := _answer_in(response)) is not None:
-                self._observer.answered(run, message, await asked(self._observer, run, message))
+                self._observer.answered(run, message)
+                self._observer.said(run, message, await asked(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
 
@@ -226,6 +238,8 @@ class Tap(BaseCallbackHandler):
             if type(run) is NodeRun:
                 if run.run_id != run_id.int:
                     return
+                if run.deferred:
+                    self._tell_deferred(run)
                 for message in self._observer.fresh(run, outputs):
                     free = gatehouse.gate is None
                     self._observer.take(run, message, JUDGE if free else admitted(self._observer, run, message))
@@ -241,11 +255,16 @@ class Tap(BaseCallbackHandler):
         run = self._runs.get(run_id.int)
         try:
             if type(run) is NodeRun and run.run_id == run_id.int:
-                for message in self._observer.fresh(run, outputs):
+                for message in (*_deferred(run), *self._observer.fresh(run, outputs)):
                     self._observer.take(run, message, await asked(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
             self._failed(error)
         Tap.on_chain_end(self, outputs, run_id=run_id)
+
+    def _tell_deferred(self, node: NodeRun) -> None:
+        """What was left for the end of the node, where it can wait no longer: its tools run within the node itself."""
+        for message in _deferred(node):
+            self._observer.said(node, message, admitted(self._observer, node, message))
 
     def _node(self, parent: Run | None) -> NodeRun | None:
         """The node that a run with this parent is in; where its callbacks are its own, the code's context tells it."""
@@ -338,6 +357,12 @@ def _node_of(run: Run | None) -> NodeRun | None:
     if type(run) is NodeRun:
         return run
     return run.node if type(run) is ToolRun else None
+
+
+def _deferred(node: NodeRun) -> tuple[AIMessage, ...]:
+    """What is left to be told, once."""
+    found, node.deferred = node.deferred, ()
+    return found
 
 
 def _answer_in(response: LLMResult) -> AIMessage | None:

@@ -81,12 +81,11 @@ class Observer:
             return None
         return self.watcher.held(loop, calls_of(message), message.id, node.name)
 
-    def answered(self, node: NodeRun, message: AIMessage, ruling: Ruling) -> None:
-        """A model gave an answer."""
+    def answered(self, node: NodeRun, message: AIMessage) -> None:
+        """A model gave an answer; it is known from here on."""
         if len(node.answers) < _ANSWERS:
             node.answers.append(message)
         _keep(node.graph.root, message)
-        self.said(node, message, ruling)
 
     def said(self, node: NodeRun, message: AIMessage, ruling: Ruling) -> None:
         """A new AI message."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from langgraph.pregel import Pregel
 from langgraph.types import Command
 
-__all__ = ["NEAREST", "Place", "place_of", "running_graph", "stands_before_a_node", "told_place"]
+__all__ = ["NEAREST", "Beginning", "Place", "place_of", "running_graph", "stands_before_a_node", "told_place"]
 
 _STEPS = 3
 """Frames, from `NEAREST` on, among which the code of LangGraph is that a callback is for: LangChain's own way to the
@@ -34,7 +34,15 @@ class Place(NamedTuple):
     """LangGraph's own loop, which knows how it ends."""
 
 
-def running_graph(frame: FrameType | None) -> Pregel[Any, Any, Any, Any] | None:
+class Beginning(NamedTuple):
+    """A run of a graph that begins."""
+
+    graph: Pregel[Any, Any, Any, Any]
+    awaited: bool
+    """It runs on an event loop, which awaits what callbacks do when its nodes end."""
+
+
+def running_graph(frame: FrameType | None) -> Beginning | None:
     """The graph whose run begins, where this frame begins it; None for the beginning of anything else."""
     for _ in range(_STEPS):
         if frame is None:
@@ -42,7 +50,7 @@ def running_graph(frame: FrameType | None) -> Pregel[Any, Any, Any, Any] | None:
         name = frame.f_code.co_name
         if name == "stream" or name == "astream":  # noqa: PLR1714 - no set is made, since this is often asked
             found = frame.f_locals.get("self")
-            return found if isinstance(found, Pregel) else None
+            return Beginning(found, name == "astream") if isinstance(found, Pregel) else None
         frame = frame.f_back
     return None
 

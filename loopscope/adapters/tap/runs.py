@@ -49,17 +49,19 @@ class GraphRun:
     """One run of a graph: the whole invocation, or that of a graph within a node."""
 
     __slots__ = (
-        "aliases", "drained_by", "graph", "inputs", "known", "loop", "marks", "outer", "over", "paused", "place",
-        "root", "silent",
+        "aliases", "awaited", "drained_by", "graph", "inputs", "known", "loop", "marks", "outer", "over", "paused",
+        "place", "root", "silent",
     )  # fmt: skip
 
-    def __init__(self, outer: NodeRun | None, graph: Any, inputs: object) -> None:
+    def __init__(self, outer: NodeRun | None, graph: Any, inputs: object, *, awaited: bool = False) -> None:
         self.outer = outer
         self.root: GraphRun = self if outer is None else outer.graph.root
         """The outermost graph that is observed."""
         self.graph = graph
         """The graph itself; None where it could not be reached."""
         self.inputs = inputs
+        self.awaited = awaited
+        """It runs on an event loop, which awaits what is done when one of its nodes ends."""
         self.place: Place | None = None
         """As its first node has it."""
         self.loop: Watched | None = None
@@ -91,6 +93,8 @@ class NodeRun(Struct, eq=False):
     inputs: Any
     answers: list[AIMessage] = []
     """What models said here."""
+    deferred: tuple[AIMessage, ...] = ()
+    """Those of them that are told when the node ends, where they can be held without blocking a thread."""
     again: list[Asked] = []
     """The batches of an earlier execution of the same task that this one has yet to come to."""
     results: set[str | None] = set()

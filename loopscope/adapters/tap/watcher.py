@@ -139,6 +139,8 @@ class Watcher(Guard):
         shown = self._redactor.preview(outcome.content)
         with bus.lock:
             self._publisher.result(loop, outcome, shown)
+        # What runs beside it, or next, may take the whole process down.
+        self.settle(loop)
 
     def finish(self, loop: Loop, status: Ending, reason: str | None = None) -> None:
         """An agent loop is over."""
@@ -147,6 +149,8 @@ class Watcher(Guard):
             if loop.announced:
                 self._publisher.end(loop, loop.stopped or status if status == "completed" else status, shown)
             self._leave(loop)
+        if self.watched:
+            self.settle(loop)
 
     def _make(self, invocation: Invocation, prefix: str, context: object, thread: object) -> Loop:
         return Watched(self, invocation, prefix, context, thread)
