@@ -10,6 +10,7 @@ import itertools
 import sys
 import threading
 import time
+from typing import Any
 
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, DecisionMade, Result, RunStart
@@ -45,7 +46,7 @@ def main(batches: int, rate: float) -> None:
 
 
 def _batch(detector: LoopDetector, number: int) -> None:
-    place = {"ts": time.time(), "thread_id": "t", "run_id": str(number % _SCOPES)}
+    place: dict[str, Any] = {"ts": time.time(), "thread_id": "t", "run_id": str(number % _SCOPES)}
     call = Call(f"c{number}", "bash", {"command": f"grep -n {number % 40} notes.txt", "timeout": 30})
     with bus.lock:
         batch = Batch(seq=bus.next_seq(), calls=(call,), node="agent", text="Let me look once more.", **place)
