@@ -36,7 +36,12 @@ def main(batches: int, rate: float) -> None:
         _batch(detector, next(numbers))
     print("ready", flush=True)
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def until_the_end() -> None:
+        sys.stdin.read()
+        ended.set()
+
+    threading.Thread(target=until_the_end, daemon=True).start()
     start, made = time.perf_counter(), 0
     while not ended.wait(_STEP):
         while rate and made < rate * (time.perf_counter() - start):
