@@ -94,4 +94,6 @@ def test_limits_and_breakpoints_are_taken_back_too() -> None:
     journal.look()
     journal.toggle(2)
     assert [journal.undo() for _ in range(4)] == ["marks", "breakpoints", "thresholds", None]
-    assert (points, session.breakpoints is points, journal.draft) == ([], True, None)
+    assert points == session.breakpoints == []
+    assert session.breakpoints is points
+    assert journal.draft is None

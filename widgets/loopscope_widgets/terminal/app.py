@@ -135,7 +135,7 @@ class LoopscopeApp(App[None]):
         debug = self.screen_stack[0] if self.screen_stack else None
         if isinstance(event, Key) and isinstance(debug, DebugScreen) and event in debug.passed:
             debug.passed.discard(event)
-            if self.screen is not debug or debug.whatif.typed is not None:
+            if debug.whatif.typed is not None or self.screen is not debug:
                 self.post_message(Key(event.key, event.character))
                 return
         await super().on_event(event)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Protocol, cast
 
 import msgspec
 from textual.events import Click
@@ -24,6 +25,13 @@ _HINTS = (
     ("breakpoints.toggle", "on/off"),
     ("breakpoints.remove", "remove"),
 )
+
+
+class Editor(Protocol):
+    """The screen around the pane."""
+
+    def action_edit_breakpoint(self, place: int) -> None:
+        """Ask for the condition of the breakpoint in this place."""
 
 
 class BreakpointsPane(LinePane):
@@ -114,13 +122,13 @@ class BreakpointsPane(LinePane):
         self.show()
         self.scroll_to_line(self._row)
 
-    async def action_new(self) -> None:
+    def action_new(self) -> None:
         """Ask for a condition: at once, as the next key belongs to it."""
-        await self.screen.run_action(f"edit_breakpoint({len(self.session.breakpoints)})")
+        cast("Editor", self.screen).action_edit_breakpoint(len(self.session.breakpoints))
 
-    async def action_choose(self) -> None:
+    def action_choose(self) -> None:
         """Edit the one that is chosen, or begin with one."""
-        await self.screen.run_action(f"edit_breakpoint({self._row})")
+        cast("Editor", self.screen).action_edit_breakpoint(self._row)
 
     def action_arm(self) -> None:
         """On or off."""
@@ -140,10 +148,10 @@ class BreakpointsPane(LinePane):
             tell(self, "there is no breakpoint; i asks for one", problem=True)
         return bool(self.session.breakpoints)
 
-    async def on_click(self, event: Click) -> None:
+    def on_click(self, event: Click) -> None:
         """Choose a row; a second click edits it."""
         place = self.line_of(event)
         if place is not None and self.session.breakpoints:
             self._choose(place[0])
             if event.chain > 1:
-                await self.action_choose()
+                self.action_choose()
