@@ -13,7 +13,9 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +30,7 @@ _NEEDED = 3 * GIGABYTE
 _KEYS = b"nNnn[]]NgGnN"
 _PRESSES = 120
 _SEEKS = 200
+_SEEK = 20
 
 
 def figures() -> list[Figure]:
@@ -138,8 +141,16 @@ def _seek(path: Path) -> Figure:
         session.seek(number)
         _ = session.state, session.row(number), session.batch(number), session.results(number)
 
-    times = sorted(timed(lambda: look(rng.randint(1, len(session)))) for _ in range(_SEEKS))
-    return _millis(f"100,000 events: seek to any batch, worst of {_SEEKS}", times[-1], 20)
+    spent: list[float] = []
+    whole: list[float] = []
+    for number in [rng.randint(1, len(session)) for _ in range(_SEEKS)]:
+        start = time.thread_time()
+        whole.append(timed(partial(look, number)))
+        spent.append(time.thread_time() - start)
+    worst = max(spent) * 1e3
+    said = f"{max(whole) * 1e3:.1f} ms with waiting for a core"
+    what = f"100,000 events: seek to any batch, worst of {_SEEKS}"
+    return Figure(what, f"{worst:.1f} ms", said, f"<= {_SEEK} ms", worst <= _SEEK)
 
 
 def _presses() -> bytes:
@@ -164,7 +175,7 @@ class _Painted:
     def press(self, seen: Terminal, key: int) -> None:
         took = seen.press(key)
         self.whole.append(took)
-        self.own.append(max(0.0, took - seen.held))
+        self.own.append(max(min(took, seen.busy), took - seen.held))
 
     def figure(self, what: str, bar: float, part: float = 0.95) -> Figure:
         """The time that this part of the keys did not exceed, in milliseconds."""

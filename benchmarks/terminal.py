@@ -31,6 +31,8 @@ class Terminal:
         self.drawn = b""
         self.held = 0.0
         """Seconds of the last press in which the program waited for a core: on a busy machine they are not its own."""
+        self.busy = 0.0
+        """Seconds of the last press in which its first thread, which draws, ran."""
         self._child, self._terminal = pty.fork()
         if self._child == 0:
             os.environ["TERM"] = "xterm-256color"
@@ -72,21 +74,30 @@ class Terminal:
         """
         while self._read(0.0):
             pass
-        before, self.held = self._waited(), 0.0
+        before, self.held, self.busy = self._spent(), 0.0, 0.0
         start = last = time.perf_counter()
         os.write(self._terminal, key if isinstance(key, bytes) else bytes([key]))
         patience = 1.0
         while self._read(patience):
             last, patience = time.perf_counter(), quiet
-            self.held = self._waited() - before
+            now = self._spent()
+            self.held, self.busy = now[0] - before[0], now[1] - before[1]
         return last - start
 
-    def _waited(self) -> float:
-        """Seconds that its first thread, which draws, was ready to run and had no core; 0 where nobody counts them."""
-        try:
-            return int(Path(f"/proc/{self._child}/task/{self._child}/schedstat").read_text("ascii").split()[1]) / 1e9
-        except (OSError, IndexError):
-            return 0.0
+    def _spent(self) -> tuple[float, float]:
+        """Seconds that its threads were ready to run and had no core, and that the first one ran; 0 if nobody counts.
+
+        All threads count: one that has no core may keep Python from running another one.
+        """
+        waited = ran = 0
+        for task in Path(f"/proc/{self._child}/task").glob("*/schedstat"):
+            try:
+                busy, ready, _ = map(int, task.read_text("ascii").split())
+            except (OSError, ValueError):
+                continue
+            waited += ready
+            ran += busy if task.parent.name == str(self._child) else 0
+        return waited / 1e9, ran / 1e9
 
     def press_for(self, key: bytes, text: re.Pattern[bytes]) -> float:
         """Seconds from a key until this is drawn, whatever else is drawn all the time."""

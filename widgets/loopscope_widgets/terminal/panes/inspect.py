@@ -16,6 +16,8 @@ __all__ = ["DetectPane", "InspectPane"]
 
 _DENSE = 24
 """Lines below which a pane has none to spare."""
+_REST = 0.1
+"""Seconds before what weighs is read: most batches are only passed by."""
 
 
 class DetectPane(LinePane):
@@ -65,8 +67,12 @@ class InspectPane(LinePane):
             return True
         if not self._reading:
             self._reading = True
-            self.run_worker(partial(self._read, number), thread=True, group="read")
+            self.set_timer(_REST, self._start)
         return False
+
+    def _start(self) -> None:
+        """The cursor has rested for a moment: a thread that reads makes the next key wait."""
+        self.run_worker(partial(self._read, self.session.cursor), thread=True, group="read")
 
     def _read(self, number: int) -> None:
         """Runs in a worker's thread; only its message touches the screen."""

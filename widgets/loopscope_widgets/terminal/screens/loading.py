@@ -20,6 +20,7 @@ _SLICE = 0.012
 """Seconds for taking in at a time: well below a frame."""
 _PAUSE = 0.004
 """Seconds between two slices."""
+_SCOPES = 1
 _EVERY = 0.3
 """Seconds between two pictures of how far it is."""
 
@@ -79,8 +80,11 @@ class LoadingScreen(DebugScreen):
             self.journal.forget()
             self.moved()
             return
-        for shown in (self.top, self.strip, self.decisions):
-            shown.show()
+        self.top.show()
+        self.strip.show()
+        for pane in (self.pane(_SCOPES), self.decisions):
+            if not pane.has_focus:  # the keys may have chosen a row there
+                pane.show()
 
     def _finish(self) -> None:
         """All of it is there, and what takes a search can begin."""
