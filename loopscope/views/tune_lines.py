@@ -179,11 +179,9 @@ def front(sheet: Map, width: int) -> list[Line]:
     label = max(len(amount(top)), len(amount(low))) + 2
     step = min(CELL, max(3, (width - label) // max(1, len(xs))))
     signs: dict[tuple[int, int], str] = {}
-    for point in found:
+    for point in sorted(found, key=lambda each: (each.best, each.now, each.front)):
         place = (xs.index(point.x), round((point.y - low) / span * (rows - 1)))
-        sign = "●" if point.best else "○" if point.now else "◆" if point.front else "·"
-        if "●○◆·".index(sign) < "●○◆· ".index(signs.get(place, " ")):
-            signs[place] = sign
+        signs[place] = "●" if point.best else "○" if point.now else "◆" if point.front else "·"
     lines: list[Line] = [(Span(up, "dim"),)]
     for row in range(rows - 1, -1, -1):
         each = row in {0, rows - 1} or span < _HEIGHT
