@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from loopscope.engine.accounts import Account
 from loopscope.engine.events import ScopeKey
 from loopscope.engine.rules.cycle import laps
-from loopscope.engine.scope import WarningRecord
+from loopscope.engine.scope import ScopeState, WarningRecord
 from loopscope.engine.sections import COUNTERS, Pair
 from loopscope.session.session import ScopeView, Session
 from loopscope.session.steps import counted_with
@@ -263,7 +263,7 @@ def progress(session: Session, view: ScopeView, probe: Probe) -> list[tuple[int,
     numbers = counted_with(session.timeline, view.n)
     end = bisect_right(numbers, view.n)
     reached = [number for number in numbers[max(0, end - STRIP) : end] if number > view.n - _REACH]
-    stale = _stood_still(session, view.key, reached)
+    stale = _stood_still(session, view, reached)
     found = [(number, after <= before) for number, (before, after) in zip(reached, pairwise(stale), strict=False)]
     newest = next(reversed(probe.after.trail.batches.values())) if probe.after.trail is not None else None
     if newest is not None and newest.complete:
@@ -271,9 +271,10 @@ def progress(session: Session, view: ScopeView, probe: Probe) -> list[tuple[int,
     return found
 
 
-def _stood_still(session: Session, key: ScopeKey, numbers: Sequence[int]) -> list[int]:
-    """The engine's own count at each of these batches; what is not known is folded in one go."""
+def _stood_still(session: Session, view: ScopeView, numbers: Sequence[int]) -> list[int]:
+    """The engine's own count at each of these batches; what is not known is folded in one go, at a jump alone."""
     known = _KNOWN.setdefault(session, {})
+    known[view.n] = _stale(view.scope)
     missing = [number for number in numbers if number not in known]
     if missing:
         wanted = set(missing)
@@ -283,10 +284,13 @@ def _stood_still(session: Session, key: ScopeKey, numbers: Sequence[int]) -> lis
             if number > missing[0]:
                 timeline.fold(detector, number)
             if number in wanted:
-                scope = detector.scope(key)
-                state = scope.states.get("stagnation") if scope is not None else None
-                known[number] = state.length if state is not None else 0
+                known[number] = _stale(detector.scope(view.key))
     return [known[number] for number in numbers]
+
+
+def _stale(scope: ScopeState | None) -> int:
+    state = scope.states.get("stagnation") if scope is not None else None
+    return state.length if state is not None else 0
 
 
 def evidence(session: Session, width: int) -> list[Line]:

@@ -323,3 +323,19 @@ def test_why_shows_the_strip_of_a_standstill() -> None:
 def test_no_evidence_without_batches() -> None:
     """There is no verdict."""
     assert not bounds.evidence(Story().session(), 78)
+
+
+def test_the_strip_of_a_scope_among_others() -> None:
+    """Batches of other scopes between its own are passed over; a step back and forth says the same."""
+    story = Story(BOUNDED)
+    for n in range(4):
+        story.in_scope("t", "r").call("poll", {"query": f"{n}"}, "same")
+        story.in_scope("t", "other").call("poll", {"query": f"{n}"}, f"{n}")
+    session = at(story, 7)
+    seen = detect.data(session)
+    assert seen is not None
+    assert seen.progress == ((1, True), (3, False), (5, False), (7, False))
+    session.seek(5)
+    assert [moved for _, moved in (detect.data(session) or seen).progress] == [True, False, False]
+    session.seek(7)
+    assert (detect.data(session) or seen).progress == seen.progress
