@@ -71,7 +71,7 @@ def sections(found: detect.Data) -> Iterator[Section]:
     )
     for streak in found.streaks:
         note = plain(bounds.streak_note(streak, roomy=False))
-        coming = ((note, TONE[streak.state]),)
+        coming: tuple[tuple[str, Style], ...] = ((note, TONE[streak.state]),)
         label = " → ".join((*streak.circle, streak.circle[0])) if streak.circle and streak.going else streak.label
         meter = Meter("", label, streak.value, streak.warn, streak.hard, streak.state, note, coming, moved=False)
         yield Section(streak.layer, streak.label, _limits(streak.warn, streak.hard), (meter,), "")
@@ -104,7 +104,7 @@ def _of_gauge(found: detect.Data, gauge: detect.Gauge) -> Meter:
 def _of_budget(budget: bounds.Meter) -> Meter:
     label = f"{budget.counter} of {budget.whose}" if budget.whose else budget.counter
     note, tell = plain(bounds.meter_note(budget)), bounds.UNITS.get(budget.counter, amount)
-    coming = ((note, TONE[budget.state]),)
+    coming: tuple[tuple[str, Style], ...] = ((note, TONE[budget.state]),)
     return Meter("", label, budget.value, budget.warn, budget.limit, budget.state, note, coming, moved=False, tell=tell)
 
 

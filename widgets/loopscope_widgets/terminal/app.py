@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from textual.app import App, SystemCommand
 from textual.command import CommandPalette
@@ -142,7 +143,7 @@ class LoopscopeApp(App[None]):
 
     def action_command_palette(self) -> None:
         """Find an action by its words."""
-        if self.use_command_palette and not CommandPalette.is_open(self):
+        if self.use_command_palette and not CommandPalette.is_open(cast("App[object]", self)):
             self.push_screen(CommandPalette(placeholder="words of an action", id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
