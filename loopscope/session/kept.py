@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
@@ -115,7 +115,7 @@ class Chains:
 class Between(Generic[T]):
     """What came between two batches, by the number of batches before it: rows of results, and other things."""
 
-    __slots__ = ("_others", "_rows", "_starts")
+    __slots__ = ("_numbers", "_others", "_rows", "_starts")
 
     def __init__(self) -> None:
         self._starts = array("l", [0])
@@ -123,6 +123,8 @@ class Between(Generic[T]):
         self._rows = 0
         self._others: dict[int, list[tuple[int, T]]] = {}
         """Other things, each with how many rows came before it."""
+        self._numbers = array("l")
+        """Where there are other things, in order."""
 
     def next_batch(self) -> None:
         """What is added from now on comes after one batch more."""
@@ -134,7 +136,11 @@ class Between(Generic[T]):
 
     def add(self, item: T) -> None:
         """This comes here."""
-        self._others.setdefault(len(self._starts) - 1, []).append((self._rows, item))
+        number = len(self._starts) - 1
+        if number not in self._others:
+            self._others[number] = []
+            self._numbers.append(number)
+        self._others[number].append((self._rows, item))
 
     def __contains__(self, number: int) -> bool:
         return bool(self._range(number)) or number in self._others
@@ -161,6 +167,12 @@ class Between(Generic[T]):
     def others(self) -> Iterator[T]:
         """All that is no row."""
         return (item for items in self._others.values() for _, item in items)
+
+    def others_from(self, number: int, end: int) -> Iterator[T]:
+        """What is no row, from a number of batches up to another one, which is not counted."""
+        numbers = self._numbers
+        for place in range(bisect_left(numbers, number), bisect_left(numbers, end)):
+            yield from (item for _, item in self._others[numbers[place]])
 
     def _range(self, number: int) -> range:
         starts = self._starts

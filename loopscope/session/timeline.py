@@ -115,6 +115,8 @@ class Timeline:
         """Batch number -> rows of its results."""
         self.notable = array("l")
         """Numbers of the batches that were warned or stopped."""
+        self.started: float | None = None
+        """The time of the first batch that has one."""
         self.first_stop: int | None = None
         """Number of the first batch that is stopped."""
         self.scopes: dict[ScopeKey, ScopeRecord] = {}
@@ -262,6 +264,8 @@ class Timeline:
         rows.length.append(length)
         rows.seq.append(batch.seq)
         rows.ts.append(math.nan if batch.ts is None else batch.ts)
+        if self.started is None:
+            self.started = batch.ts
         rows.scope.append(self.scope_keys.number(key))
         rows.hash.append(digest)
         rows.letter.append(record.letters.setdefault(digest, len(record.letters)))

@@ -67,20 +67,25 @@ class Log:
         session = self._session
         notable = session.timeline.notable
         seen = (session.lane, len(session), len(notable), self.filter)
-        if seen != self._seen:
+        before = self._seen
+        if seen != before:
+            # Who types on narrows what is left already.
+            narrows = before is not None and before[:3] == seen[:3] and before[3] and self.filter.startswith(before[3])
+            self._numbers = self._left(self._numbers if narrows else self._all())
             self._seen = seen
-            self._numbers = self._find()
         return self._numbers
 
-    def _find(self) -> Sequence[int]:
+    def _all(self) -> Sequence[int]:
         session = self._session
         batches = session.batches
         notable = session.timeline.notable
-        inside = notable if isinstance(batches, range) else sorted(set(notable).intersection(batches))
+        return notable if isinstance(batches, range) else sorted(set(notable).intersection(batches))
+
+    def _left(self, numbers: Sequence[int]) -> Sequence[int]:
         words = self.filter.casefold().split()
         if not words:
-            return inside
-        return [number for number in inside if _matches(entry(session, number), words)]
+            return numbers
+        return [number for number in numbers if _matches(entry(self._session, number), words)]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -169,10 +174,9 @@ def _delivery(session: Session, row: Row) -> str:
     place = bisect_right(numbers, row.n)
     following = numbers[place] if place < len(numbers) else None
     told: set[str] = set()
-    for between in range(row.n, following if following is not None else len(session) + 1):
-        for event in session.timeline.between[between]:
-            if isinstance(event, Warned) and event.scope == row.scope:
-                told.add(event.state)
+    for event in session.timeline.between.others_from(row.n, following or len(session) + 1):
+        if isinstance(event, Warned) and event.scope == row.scope:
+            told.add(event.state)
     if "delivered" in told:
         return f"told before #{following}" if following is not None else "told"
     if "dropped" in told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import NamedTuple
 from loopscope.recording.inert import inert
 from loopscope.session.letters import letter_order
 from loopscope.session.session import Lane, Session
-from loopscope.views.topbar import elapsed, lane_name
+from loopscope.views.topbar import lane_name
 from loopscope.views.words import clock, plural
 
 __all__ = ["Target", "resolve"]
@@ -78,10 +79,10 @@ def _time(session: Session, text: str) -> Target | None:
         wanted = float(seconds[1] or seconds[2])
     else:
         return None
-    timed = [(at, number) for number in session.batches if (at := elapsed(session, number)) is not None]
+    times, start = session.timeline.batches.ts, session.timeline.started or 0.0
+    timed = sorted((times[n - 1] - start, n) for n in session.batches if not math.isnan(times[n - 1]))
     if not timed:
         return Target("this recording has no times")
-    timed.sort()
     position = max(0, bisect_right(timed, wanted, key=lambda pair: pair[0]) - 1)
     at, number = timed[position]
     return Target(f"batch {number} at t+{clock(at)}", number)
@@ -93,14 +94,17 @@ def _letter(session: Session, text: str) -> Target | None:
     if order is None:
         return None
     numbers = session.timeline.scopes[session.row(session.cursor).scope].batches
-    return _next(session, [number for number in numbers if session.row(number).letter == order])
+    letters = session.timeline.batches.letter
+    return _next(session, [number for number in numbers if letters[number - 1] == order])
 
 
 def _hash(session: Session, text: str) -> Target | None:
     """The next batch of the lane whose hash begins like this."""
     if re.fullmatch(r"[0-9a-f]{4,12}", text) is None:
         return None
-    return _next(session, [number for number in session.batches if session.row(number).hash.startswith(text)])
+    hashes = session.timeline.batches.hash
+    wanted = {place for place, value in enumerate(session.timeline.hashes.values) if value.startswith(text)}
+    return _next(session, [number for number in session.batches if hashes[number - 1] in wanted])
 
 
 def _next(session: Session, numbers: list[int]) -> Target | None:

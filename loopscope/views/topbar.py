@@ -42,7 +42,7 @@ def lane_name(lane: Lane | None) -> str:
 def elapsed(session: Session, number: int) -> float | None:
     """Seconds from the recording's first timed batch to this one; None where the recording has no times."""
     ts = session.row(number).ts
-    start = next((t for t in session.timeline.batches.ts if t == t), None)  # noqa: PLR0124 - NaN stands for no time
+    start = session.timeline.started
     return None if ts is None or start is None else ts - start
 
 

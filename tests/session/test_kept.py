@@ -52,6 +52,8 @@ def test_what_came_between(story: list[str]) -> None:
     for number in range(-1, batches + 2):
         assert list(between[number]) == model.get(number, [])
         assert (number in between) == (number in model)
+        first = [item for at in range(2, number) for item in model.get(at, []) if isinstance(item, str)]
+        assert list(between.others_from(2, number)) == first
 
 
 def test_states_are_packed_and_come_back_as_they_were() -> None:

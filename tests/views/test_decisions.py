@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from loopscope.engine.events import Event, Header, Usage, Warned
 from loopscope.engine.policy import Limits, Policy
 from loopscope.session.session import Lane, Session
@@ -14,7 +16,7 @@ from loopscope.views import decisions
 from loopscope.views.model import line_width, link_at, plain
 from tests.engine.support import batch
 from tests.session.support import session_of
-from tests.views.support import Story
+from tests.views.support import Story, looping
 
 
 def same(seq: int, run: str = "r") -> Any:
@@ -170,3 +172,15 @@ def test_no_effect_where_it_would_be_a_few_letters() -> None:
     assert plain(decisions.heading(60)).rstrip().endswith("verdict")
     assert stopped.split() == ["5", "identical_call_set", "A", "5/5", "■", "STOP"]
     assert line_width(decisions.Log(session_of([same(n) for n in range(1, 6)])).lines(0, 1, 56)[0]) == 56
+
+
+@pytest.mark.parametrize("typed", ["stop a", "warn t", "A 3", "t/r  stop", "nothing such"])
+def test_a_filter_that_is_typed_leaves_what_it_leaves_at_once(typed: str) -> None:
+    """Letter by letter, also where one goes back."""
+    session = looping(9).session()
+    log = decisions.Log(session)
+    for end in [*range(len(typed) + 1), 3, 1, 0, len(typed)]:
+        log.filter = typed[:end]
+        fresh = decisions.Log(session)
+        fresh.filter = typed[:end]
+        assert list(log.numbers) == list(fresh.numbers)
