@@ -35,6 +35,8 @@ Answer = TypeVar("Answer")
 
 _REST = 0.2
 """Seconds between two looks for runs; one that is shorter may be missed."""
+_LULL = 1.0
+"""Seconds without anything new after which a run is asked whether it goes on."""
 _TIMEOUT = 10.0
 """Seconds for any one answer."""
 _PATIENCE = 30.0
@@ -47,6 +49,7 @@ _OBSERVES = "this viewer only observes: attach with --control to stop runs"
 _WHY_NOT = (
     "a LangGraph server cannot do it: let the graph call loopscope.listen(control=True), and attach to that process"
 )
+_GOING_ON = ("running", "pending")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -60,7 +63,7 @@ class _Run(NamedTuple):
     @property
     def goes_on(self) -> bool:
         """It runs, or is about to."""
-        return self.status in ("running", "pending")
+        return self.status in _GOING_ON
 
 
 class ServerFeed:
@@ -214,7 +217,7 @@ class ServerFeed:
         found: list[_Run] = []
         for thread in threads:
             for run in await self._client.runs.list(str(thread["thread_id"]), limit=_MOST):
-                if self._thread_id is not None or run["status"] in ("running", "pending"):
+                if self._thread_id is not None or run["status"] in _GOING_ON:
                     graph = (run.get("metadata") or {}).get("graph_id")
                     agent = graph if isinstance(graph, str) else None
                     found.append(_Run(run["thread_id"], run["run_id"], agent, run["status"], str(run["created_at"])))
@@ -233,12 +236,17 @@ class ServerFeed:
         """As `_join`; the runs of a thread come one after the other, since each is given what those before it said."""
         self._tell(talk.begin(run.run_id, run.agent, _moment({"created_at": run.created})))
         ending: Ending | None = None
+        failing: float | None = None
         while ending is None:
             try:
                 ending = await self._to_its_end(run, talk)
+                failing = None
             except NotFoundError:
                 ending = Ending("unknown", "the run was deleted")
-            except Exception:  # noqa: BLE001 - the connection is lost: the run is joined again when it is back
+            except Exception as error:  # noqa: BLE001 - the connection is lost: it is joined again when that is back
+                failing = failing or time.monotonic()
+                if time.monotonic() - failing > _PATIENCE:
+                    ending = Ending("unknown", f"it cannot be read any more: {_why(error)}")
                 await asyncio.sleep(_REST)
         self._tell(talk.end(run.run_id, ending, time.time()))
 
@@ -285,20 +293,41 @@ class ServerFeed:
                 yield state
             if len(page) < _PAGE:
                 return
-            before = page[-1]["checkpoint"]
+            # Some servers take a checkpoint here, others a configuration that holds one.
+            before = {**page[-1]["checkpoint"], "configurable": page[-1]["checkpoint"]}
         self.problems.append(
             (0, f"run {inert(run.run_id, 60)} has more states than the {_PAGE * _PAGES} that are read")
         )
 
     async def _stream(self, run: _Run) -> AsyncIterator[tuple[str, Any, float]]:
-        stream = self._client.runs.join_stream(run.thread_id, run.run_id, stream_mode="values", last_event_id="-1")
-        async for part in stream:
-            yield str(part.event), part.data, _time(getattr(part, "id", None))
+        """What a server streams of a run. A stream joined just as the run ends may stay open and say nothing more."""
+        stream = aiter(
+            self._client.runs.join_stream(run.thread_id, run.run_id, stream_mode="values", last_event_id="-1")
+        )
+        coming = asyncio.ensure_future(anext(stream, None))
+        try:
+            while True:
+                await asyncio.wait({coming}, timeout=_LULL)
+                if not coming.done():
+                    if await self._status(run) in _GOING_ON:
+                        continue
+                    return
+                part = coming.result()
+                if part is None:
+                    return
+                coming = asyncio.ensure_future(anext(stream, None))
+                yield str(part.event), part.data, _time(getattr(part, "id", None))
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    async def _status(self, run: _Run) -> str:
+        return str((await self._client.runs.get(run.thread_id, run.run_id))["status"])
 
     async def _ending(self, run: _Run, reason: str | None) -> Ending | None:
         """How a run ended; None where it goes on."""
-        status = (await self._client.runs.get(run.thread_id, run.run_id))["status"]
-        if status in ("running", "pending"):
+        status = await self._status(run)
+        if status in _GOING_ON:
             return None
         thread: Mapping[str, Any] = await self._client.threads.get(run.thread_id)
         if status == "success" and thread.get("status") == "interrupted":
@@ -309,7 +338,7 @@ class ServerFeed:
             return Ending("cancelled", reason)
         state: Mapping[str, Any] = await self._client.threads.get_state(run.thread_id)
         # The server keeps what it streams of an error general; the task has it.
-        told = [task.get("error") for task in state.get("tasks") or ()] + [reason, thread.get("error"), status]
+        told = [*(task.get("error") for task in state.get("tasks") or ()), reason, thread.get("error"), status]
         return Ending("error", _said(next(each for each in told if each)))
 
     async def _stop(self, scope: ScopeKey | None) -> int:

@@ -199,6 +199,15 @@ def test_one_thread_is_shown_with_the_runs_that_are_over(server: Server, reading
     assert {message.thread_id for message in seen.found if isinstance(message, RunStart)} == {thread}
 
 
+def test_a_long_run_is_read_page_by_page(server: Server, reading: Readings) -> None:
+    """More states than a server gives at once."""
+    thread = server.thread()
+    server.client.runs.join(thread, server.run(thread, batches=60))
+    seen = reading(follow(f"{server.url}/threads/{thread}"))
+    assert seen.next(RunEnd).status == "completed"
+    assert "".join(seen.queries()) == "AB" * 30
+
+
 def test_ends_are_told_as_they_are(server: Server, reading: Readings) -> None:
     """An error with its text, and a question that waits for its answer, which goes on in another run."""
     seen = reading(follow(server.url))
