@@ -96,8 +96,9 @@ def arm(  # noqa: PLR0913 - each is asked for by itself
     if hold is not None:
         os.set_inheritable(hold, False)
         _plan.hold = hold
-    if lines and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(line_buffering=True)
+    reconfigure: Any = getattr(sys.stdout, "reconfigure", None)
+    if lines and reconfigure is not None:
+        reconfigure(line_buffering=True)
     if not first:
         return
     loaded = sys.modules.get(_AWAITED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
@@ -103,7 +103,7 @@ def command(
     arguments = [*(("-m", module) if module is not None else ()), *program]
     if attach:
         return _attached(arguments, asked, module or Path(program[0]).name)
-    return Program(arguments, _environment(asked | {"wait": wait}))
+    return Program(arguments, _environment({**asked, "wait": wait}))
 
 
 def _why_not_here() -> str:
@@ -115,7 +115,7 @@ def _why_not_here() -> str:
     return why_no_screen()
 
 
-def _attached(arguments: Sequence[str], asked: dict[str, object], name: str) -> int:
+def _attached(arguments: Sequence[str], asked: Mapping[str, object], name: str) -> int:
     """The program with the debugger on it, and without once that is closed; its exit code."""
     from loopscope.cli.launch import Child, Launched
     from loopscope.recording.inert import inert
@@ -123,7 +123,9 @@ def _attached(arguments: Sequence[str], asked: dict[str, object], name: str) -> 
     from loopscope_widgets.terminal import run
 
     piped = None if sys.stdin.isatty() else sys.stdin
-    child = Child([sys.executable, *arguments], lambda hold: _environment(asked | {"hold": hold, "lines": True}), piped)
+    child = Child(
+        [sys.executable, *arguments], lambda hold: _environment({**asked, "hold": hold, "lines": True}), piped
+    )
     feed = Launched(child, inert(name, 80))
     live = LiveSession(feed.name)
     live.state = "starting"
@@ -156,7 +158,7 @@ def _checked(record: str) -> str:
     return path
 
 
-def _environment(asked: dict[str, object]) -> dict[str, str]:
+def _environment(asked: Mapping[str, object]) -> dict[str, str]:
     """The environment in which Python finds our `sitecustomize`, which undoes it all again."""
     import json
 
