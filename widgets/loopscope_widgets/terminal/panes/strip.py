@@ -16,6 +16,9 @@ from loopscope_widgets.terminal.panes.base import Follow, LinePane, LineView, sa
 
 __all__ = ["KeyLine", "Tabs", "TimelineStrip", "TopBar"]
 
+_FOREMOST = ("batch.next", "breakpoint.next", "decision.next", "breakpoint.here", "why", "tune", "find")
+"""The keys that a narrow line has before others."""
+
 
 class TopBar(LineView):
     """What is looked at, and the verdict at the cursor."""
@@ -110,12 +113,19 @@ class Tabs(LineView):
             self.post_message(self.Chosen(number))
 
 
+def _rank(key: Key) -> int:
+    """Where a key stands: what is asked for most before others, which stand as in their table."""
+    if key.id in _FOREMOST:
+        return _FOREMOST.index(key.id)
+    return -1 if key.group == "Live" else len(_FOREMOST) + (key.id in ("help", "quit"))
+
+
 class KeyLine(LineView):
     """The keys that one needs first; a click is the key."""
 
     def __init__(self, keys: tuple[Key, ...] = GLOBAL) -> None:
         super().__init__(self._keys, id="keys")
-        self.keys = tuple(key for key in keys if key.footer)
+        self.keys = tuple(sorted((key for key in keys if key.footer), key=_rank))
 
     def _keys(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - one line
         """As many keys as have room; those of help and quit, the last two, always have."""
