@@ -34,6 +34,7 @@ _AT_ONCE = 0.1
 @click.option("--record", metavar="FILE", help="Of what is live: write what comes as a recording.")
 @click.option("--follow", is_flag=True, help="Of a checkpoint file: go on with what its program adds to it.")
 @json_option("No screen: print the events, one JSON object a line, until the end.")
+@click.option("--web", is_flag=True, help="Serve the debugger to a browser on this machine, and print its address.")
 @click.option("--theme", metavar="NAME", help="dark (the default), light, or the name of a Textual theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Draw with ASCII characters alone.")
 @click.option("--no-color", is_flag=True, envvar="LOOPSCOPE_NO_COLOR", help="Draw in greys, as with NO_COLOR.")
@@ -48,6 +49,7 @@ def command(
     control: bool,
     follow: bool,
     as_json: bool,
+    web: bool,
     ascii_only: bool,
     no_color: bool,
 ) -> None:
@@ -63,7 +65,12 @@ def command(
 
     With --follow, a LangGraph checkpoint file is read on as its program writes it. The URL of a LangGraph server shows
     the runs that go on there; http://HOST:PORT/threads/ID those of one thread. Limits are your own in both.
+
+    With --web the same debugger is in a browser. Its address works once, on this machine, and in that browser alone.
     """
+    if web:
+        _serve(target, as_json=as_json)
+        return
     if target is None:
         if record is not None or as_json or follow:
             raise UsageError("attach needs a TARGET for --record, --follow and --json")
@@ -74,6 +81,18 @@ def command(
     wish = Wish(control, record, as_json, theme, ascii_only, no_color)
     if not _watched(target, policy, sets, channel, wish, follow=follow):
         _open(target, policy, sets, channel, wish)
+
+
+def _serve(target: str | None, *, as_json: bool) -> None:
+    """The same command without `--web`, behind a web page."""
+    if as_json or target == "-":
+        raise UsageError("attach --web needs a screen: it takes neither --json nor the standard input")
+    try:
+        from loopscope.cli.web import serve
+    except ImportError:
+        raise UsageError("attach --web: pip install 'loopscope[web]' brings what serves it") from None
+    words = sys.argv[sys.argv.index("attach") + 1 :] if "attach" in sys.argv else [target or ""]
+    serve([word for word in words if word != "--web"], f"loopscope {target or ''}".strip())
 
 
 def _watched(

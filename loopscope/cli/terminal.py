@@ -10,6 +10,8 @@ __all__ = ["reopen_terminal", "why_no_screen"]
 
 def why_no_screen() -> str:
     """The reason why nothing can be drawn on here, in words; empty where it can."""
+    if "web_driver" in os.environ.get("TEXTUAL_DRIVER", ""):
+        return ""  # a browser is the screen, and Textual speaks to it
     if os.environ.get("TERM", "") in {"", "dumb"} and sys.platform != "win32":
         return f"TERM is {os.environ.get('TERM') or 'not set'}"
     if not sys.stdout.isatty():
