@@ -15,8 +15,8 @@ from loopscope.views.tune import Map, Metric, Slice, wrong
 from loopscope.views.words import amount, plural, safe_name
 
 __all__ = [
-    "CELL", "View", "advice", "cell_lines", "front", "front_cells", "heat", "label_width", "legend", "run_line", "runs",
-    "slice_name", "text", "title",
+    "CELL", "View", "advice", "cell_lines", "every_cell", "front", "front_cells", "heat", "label_width", "legend",
+    "run_line", "runs", "slice_name", "text", "title",
 ]  # fmt: skip
 
 CELL = 6
@@ -201,10 +201,30 @@ def _mark(sign: str, step: int) -> Span:
 
 def front_cells(sheet: Map, width: int) -> list[Line]:
     """The cells of the front as a table, least harm first."""
-    names = [safe_name(name) for name in sheet.tuning.grid.settings]
-    heads = [*names, *_heads(sheet)]
+    rows = [(sheet.sign(cell.values), _front_row(sheet, cell)) for cell in sheet.tuning.front]
+    return _table(sheet, _heads(sheet), rows, width)
+
+
+def every_cell(sheet: Map, width: int) -> list[Line]:
+    """All cells as a table, with all that is counted of each."""
+    heads = ["warned", "stopped", "first stop"]
+    heads += ["healthy stopped", "missed"] if sheet.labelled else []
+    rows = [(sheet.sign(cell.values), _whole_row(sheet, cell)) for cell in sheet.tuning.cells]
+    return _table(sheet, [*heads, *_saved_heads(sheet)], rows, width)
+
+
+def _whole_row(sheet: Map, cell: Summary) -> list[str]:
+    middle = "-" if cell.median_first_stop is None else f"#{cell.median_first_stop:g}"
+    told = [f"{cell.warned}", f"{cell.stopped}", middle]
+    told += [f"{cell.healthy_stopped}", f"{cell.loops_missed}"] if sheet.labelled else []
+    return [*map(str, cell.values), *told, *_saved_row(sheet, cell)]
+
+
+def _table(sheet: Map, heads: list[str], cells: list[tuple[str, list[str]]], width: int) -> list[Line]:
+    """Rows of settings with their signs, under their heads."""
+    heads = [*(safe_name(name) for name in sheet.tuning.grid.settings), *heads]
     widths = [max(cell_len(head), 6) + 2 for head in heads]
-    rows = [(" ", heads), *((sheet.sign(cell.values), _front_row(sheet, cell)) for cell in sheet.tuning.front)]
+    rows = [(" ", heads), *cells]
     lines: list[Line] = []
     for place, (sign, row) in enumerate(rows):
         told = "".join(fit(text, cells) for text, cells in zip(row, widths, strict=True)).rstrip()
@@ -216,11 +236,19 @@ def front_cells(sheet: Map, width: int) -> list[Line]:
 
 def _heads(sheet: Map) -> list[str]:
     told = ["loops", "healthy"] if sheet.labelled else ["stopped"]
-    return [*told, "batches saved", *(["tokens saved"] if _has_tokens(sheet) else [])]
+    return [*told, *_saved_heads(sheet)]
+
+
+def _saved_heads(sheet: Map) -> list[str]:
+    return ["batches saved", *(["tokens saved"] if _has_tokens(sheet) else [])]
+
+
+def _saved_row(sheet: Map, cell: Summary) -> list[str]:
+    return [f"{cell.saved_batches:,}", *([amount(cell.saved_tokens)] if _has_tokens(sheet) else [])]
 
 
 def _has_tokens(sheet: Map) -> bool:
-    return any(cell.saved_tokens for cell in sheet.tuning.front)
+    return any(cell.saved_tokens for cell in sheet.tuning.cells)
 
 
 def _front_row(sheet: Map, cell: Summary) -> list[str]:
@@ -229,8 +257,7 @@ def _front_row(sheet: Map, cell: Summary) -> list[str]:
     if sheet.labelled:
         stopped = tuning.loops - cell.loops_not_stopped
         told = [f"{stopped}/{tuning.loops}", f"{cell.healthy_stopped}/{tuning.healthy}"]
-    tokens = [amount(cell.saved_tokens)] if _has_tokens(sheet) else []
-    return [*map(str, cell.values), *told, f"{cell.saved_batches:,}", *tokens]
+    return [*map(str, cell.values), *told, *_saved_row(sheet, cell)]
 
 
 def advice(sheet: Map, width: int) -> list[Line]:
@@ -259,11 +286,14 @@ def text(sheet: Map, width: int) -> list[Line]:
     hidden = len(sheet.slices) - 1 if len(sheet.slices) > _MOST_SLICES else 0
     if hidden:
         lines += [(Span(f"and {plural(hidden, 'more slice')}; --json and --csv have every cell", "dim"),), ()]
-    lines += [legend(), (), *front(sheet, width), (), *front_cells(sheet, width), (), *advice(sheet, width)]
+    table = every_cell if len(tuning.cells) <= _MOST_CELLS else front_cells
+    lines += [legend(), (), *front(sheet, width), (), *table(sheet, width), (), *advice(sheet, width)]
     return lines
 
 
 _MOST_SLICES = 6
+_MOST_CELLS = 24
+"""Cells that are all told as text; of more, those of the front."""
 
 
 def _wrapped(sheet: Map, view: View, width: int) -> list[Line]:

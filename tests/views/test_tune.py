@@ -43,7 +43,10 @@ def _outcome(hard_limit: int, most: int | None) -> Outcome:
     )
 
 
-LOOPS = swept([("stuck", "loop", 6), ("slow", "loop", 4), ("fine", "ok", 3), ("quiet", "ok", None)])
+RUNS: list[tuple[str, Label | None, int | None]] = [
+    ("stuck", "loop", 6), ("slow", "loop", 4), ("fine", "ok", 3), ("quiet", "ok", None),
+]  # fmt: skip
+LOOPS = swept(RUNS)
 
 
 def text(lines: Sequence[Line]) -> list[str]:
@@ -173,6 +176,20 @@ def test_the_front_is_a_table() -> None:
         "● 4           20           2/2     0/2      32             1,000",
         "◆ 3           20           2/2     1/2      34             1,000",
     ]
+
+
+def test_few_settings_are_all_told() -> None:
+    """With all that is counted of each; of many only those of the front."""
+    assert text(tune_lines.every_cell(Map(swept(RUNS, ("hard_limit=3..5",))), 100)) == [
+        "  hard_limit  warned  stopped  first stop  healthy stopped  missed  batches saved  tokens saved",
+        "◆ 3           3       3        #3          1                0       34             1,000",
+        "● 4           3       2        #4          0                0       32             1,000",
+        "○ 5           3       1        #5          0                0       15             500",
+    ]
+    lines = text(tune_lines.text(Map(swept([("a", None, 4)], ("hard_limit=4..6",))), 80))
+    assert "  6           1       0        -           0              0" in lines
+    many = text(tune_lines.text(Map(swept(RUNS, ("hard_limit=3..30",))), 80))
+    assert not [line for line in many if "missed" in line]
 
 
 def test_advice_is_wrapped_and_inert() -> None:
