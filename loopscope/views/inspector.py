@@ -16,7 +16,7 @@ from loopscope.views.calls import Keyed, tool_names
 from loopscope.views.cells import cell_len
 from loopscope.views.flow import flow, wrap
 from loopscope.views.model import Line, Span, Style, clip, crop
-from loopscope.views.sight import CALLS, Sight, look, ready, weight
+from loopscope.views.sight import CALLS, Seen, Sight, look, ready, weight
 from loopscope.views.words import amount, money, plural, size
 
 __all__ = ["batch_lines", "body", "height", "lines"]
@@ -122,7 +122,7 @@ def _head(session: Session, batch: Batch | None, width: int) -> list[Line]:
 
 def _calls(session: Session, found: Sight, width: int) -> Iterator[Line]:
     for position, seen in enumerate(found.calls):
-        yield from _call(seen.call, width)
+        yield from _call(seen, width)
         yield from _key(seen.call, seen.keyed, width)
         yield from _result(session, seen.result, position, width)
     more = session.timeline.batches.calls[session.cursor - 1] - CALLS
@@ -130,17 +130,24 @@ def _calls(session: Session, found: Sight, width: int) -> Iterator[Line]:
         yield (Span(f" … {plural(more, 'more call')}", "dim"),)
 
 
-def _call(call: Call, width: int) -> list[Line]:
+def _call(seen: Seen, width: int) -> list[Line]:
     """The tool's name and its arguments as JSON: on one line where they fit, else an argument a line."""
+    call = seen.call
     name = inert(call.name or "", _TEXT) or "(no name)"
     whole = _json(call.args)
     if cell_len(name) + cell_len(whole) + 2 <= width:
         return [(Span(f" {name} ", "title"), Span(whole))]
     head: Line = (Span(f" {clip(name, width - 1)}", "title"),)
     if not isinstance(call.args, dict):
-        return [head, *_limited([f"   {whole}"], width, ARGUMENT_LINES)]
-    pieces = [f"   {inert(str(field))}: {_json(value)}" for field, value in call.args.items()]
+        return [head, *_limited([f"  {_weight(seen, '')} {whole}"], width, ARGUMENT_LINES)]
+    pieces = [f"   {inert(str(field))}{_weight(seen, field)}: {_json(value)}" for field, value in call.args.items()]
     return [head, *_limited(pieces, width, ARGUMENT_LINES)]
+
+
+def _weight(seen: Seen, field: str) -> str:
+    """How long a text is, where that is more than is shown of it."""
+    found = seen.long.get(field)
+    return f" ({found:,} characters)" if found is not None else ""
 
 
 def _json(value: Any) -> str:

@@ -6,7 +6,8 @@ whether it is `ready`, and lets a thread `look`. What has no screen to keep quic
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -22,6 +23,8 @@ CALLS = 50
 """Calls of one batch that are drawn."""
 _TEXT = 4_000
 """Characters of a text that are kept: more than any pane shows of it."""
+_NAME, _LONG = 200, 2_000
+"""Characters of an argument's name, and of one that is long."""
 _IGNORED = 64
 _KEPT = 64
 """Batches that are kept."""
@@ -36,6 +39,8 @@ class Seen(NamedTuple):
     """The call in a few words."""
     result: Result | None
     """None where it is out, or not there any more."""
+    long: dict[str, int]
+    """Characters of the arguments that are long texts, whole; under no name where the arguments are one text."""
 
 
 class Sight(NamedTuple):
@@ -103,4 +108,13 @@ def _sight(call: Call, result: Result | None, policy: Policy) -> Seen:
             size = len(result.content.encode("utf-8", "surrogatepass"))
         result = msgspec.structs.replace(result, content=result.content.strip("\n")[:_TEXT], size=size)
     short = Keyed(found.key[:_TEXT], found.used and found.used[:_IGNORED], found.ignored[:_IGNORED])
-    return Seen(light, short, label, result)
+    return Seen(light, short, label, result, _long(call.args))
+
+
+def _long(args: Any) -> dict[str, int]:
+    texts = args.items() if isinstance(args, dict) else [("", args)]
+    return {str(name)[:_NAME]: len(text) for name, text in islice(texts, _IGNORED) if _is_long(text)}
+
+
+def _is_long(text: Any) -> bool:
+    return isinstance(text, str) and len(text) > _LONG

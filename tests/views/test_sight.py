@@ -55,6 +55,16 @@ def test_what_is_kept_of_a_batch_does_not_weigh() -> None:
     assert second.result is not None
     assert (second.result.content, second.result.size) == ("nothing", 7)
     assert sight.look(session, 1) is found
+    session.seek(1)
+    drawn = texts(inspector.batch_lines(session, 60))
+    assert any(line.startswith(f'   content ({HUGE:,} characters): "wörds') for line in drawn)
+    assert sum(map(len, drawn)) < 2_000
+
+
+def test_arguments_that_are_one_long_text() -> None:
+    """How long it is stands before its beginning."""
+    session = Story().call("say", "words " * 1_000).session()
+    assert texts(inspector.batch_lines(session, 60))[2].startswith('   (6,000 characters) "words words')
 
 
 def test_it_is_looked_at_again_when_another_result_is_in() -> None:

@@ -82,6 +82,8 @@ async def test_the_bar_says_how_far_it_is(gate: Gate) -> None:
         whole = open_session(gate.path, Choice.of())
         assert f"batch {whole.cursor}/{len(whole)}" in bar(pilot)
         assert told(pilot).startswith("opened at the first stop")
+        await pilot.pause()
+        assert len(pilot.app._notifications) == 1
         assert screen_of(pilot).journal.undo() is None
 
 
@@ -132,3 +134,15 @@ async def test_what_cannot_be_read_ends_the_debugger(gate: Gate) -> None:
         await until(pilot, lambda: gate.loading.error is not None, "nothing was found wrong")
     assert isinstance(gate.loading.error, PolicyError)
     assert pilot.app._exit
+
+
+async def test_where_it_stands_is_told_once(gate: Gate) -> None:
+    """Also where all of it is there before the first picture is."""
+    gate.open.set()
+    gate.loading.finish()
+    async with reading(gate.loading) as pilot:
+        await until(pilot, lambda: bool(pilot.app._notifications), "it was never told")
+        screen = screen_of(pilot)
+        screen.post_message(LoadingScreen.Arrived())
+        await pilot.pause()
+        assert len(pilot.app._notifications) == 1

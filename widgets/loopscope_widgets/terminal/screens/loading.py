@@ -40,6 +40,7 @@ class LoadingScreen(DebugScreen):
         super().__init__(loading.session)
         self.unread = loading
         self._when_read = when_read
+        self._said = False
         self._drawn_at = time.monotonic()
         self._drawn = (self.session.cursor, self.session.lane)
         self._tell_share()
@@ -112,5 +113,7 @@ class LoadingScreen(DebugScreen):
             super()._look_for_nearest()
 
     def _say_where(self) -> None:
-        if self.unread.done:
+        """Once, when all of it is there: that may be before the first picture is."""
+        if self.unread.done and not self._said:
+            self._said = True
             super()._say_where()
