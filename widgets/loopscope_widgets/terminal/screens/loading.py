@@ -40,7 +40,7 @@ class LoadingScreen(DebugScreen):
         super().__init__(loading.session)
         self.unread = loading
         self._when_read = when_read
-        self._said = False
+        self._told_where = False
         self._drawn_at = time.monotonic()
         self._drawn = (self.session.cursor, self.session.lane)
         self._tell_share()
@@ -114,6 +114,6 @@ class LoadingScreen(DebugScreen):
 
     def _say_where(self) -> None:
         """Once, when all of it is there: that may be before the first picture is."""
-        if self.unread.done and not self._said:
-            self._said = True
+        if self.unread.done and not self._told_where:
+            self._told_where = True
             super()._say_where()
