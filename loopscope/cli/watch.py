@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from loopscope.settings import Choice
 
 __all__ = ["Recorded", "Wish", "print_events", "watch", "watch_file", "watch_server"]
+
+
+_AT_ONCE = 0.1
+"""Seconds for which a past is taken in before the screen opens: all of most, the beginning of others."""
 
 
 class Wish(NamedTuple):
@@ -112,6 +117,49 @@ class Recorded:
             tell(f"{self._path}: {recorder.lost} events could not be written")
 
 
+class Begun:
+    """A feed whose beginning is taken in before there is a screen, so that the first picture has the past in it.
+
+    Args:
+        feed: what is followed.
+        live: the session that takes it in.
+        newest: `seq` of the newest event that there is; what comes later is not waited for.
+    """
+
+    def __init__(self, feed: Feed, live: LiveSession, newest: int) -> None:
+        self._feed = feed
+        self._rest = iter(feed)
+        end = time.monotonic() + _AT_ONCE
+        for message in self._rest:
+            live.take([message])
+            if getattr(message, "seq", 0) >= newest or time.monotonic() > end:
+                break
+        if len(live.session):
+            live.session.seek(len(live.session))
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages that are left."""
+        return self._rest
+
+    @property
+    def name(self) -> str:
+        """As the feed's."""
+        return self._feed.name
+
+    @property
+    def capabilities(self) -> Mapping[str, str]:
+        """As the feed's."""
+        return self._feed.capabilities
+
+    def request(self, verb: Verb, scope: ScopeKey | None = None, **arguments: Any) -> Mapping[str, Any]:
+        """As the feed's."""
+        return self._feed.request(verb, scope, **arguments)
+
+    def close(self) -> None:
+        """As the feed's."""
+        self._feed.close()
+
+
 def watch(process: Entry, wish: Wish) -> None:
     """Follow a live process until it ends, or until the user leaves.
 
@@ -129,7 +177,7 @@ def watch(process: Entry, wish: Wish) -> None:
             raise CannotAttachError(f"{feed.name}: {feed.capabilities['pause']}")
         enforced = any(engine.enforced for engine in feed.welcome.engines)
         live = LiveSession(feed.name, enforced=enforced)
-        if not _show(feed, live, wish, enforced=enforced):
+        if not _show(feed, live, wish, enforced=enforced, newest=feed.welcome.seq):
             _print_view(feed, live, wish)
     finally:
         feed.close()
@@ -184,7 +232,7 @@ def watch_server(target: str, choice: Choice, wish: Wish) -> None:
         feed.close()
 
 
-def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool) -> bool:
+def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool, newest: int | None = None) -> bool:
     """Everything that comes, as the user wants to see it; False where there is no screen and nothing else was asked."""
     from loopscope.cli.terminal import why_no_screen
 
@@ -194,6 +242,7 @@ def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool) -> bool:
     elif not why_no_screen():
         from loopscope_widgets.terminal import run
 
+        source = source if newest is None else Begun(source, live, newest)
         run(live.session, feed=source, live=live, theme=wish.theme, ascii=wish.ascii_only, no_color=wish.no_color)
     elif wish.record is not None:
         for message in source:
