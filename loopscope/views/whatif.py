@@ -22,7 +22,18 @@ from loopscope.views.glyphs import GLYPH, TONE
 from loopscope.views.model import Line, Mark, Span, Style, crop, fit, line_width
 from loopscope.views.words import amount, money, plural, safe_name
 
-__all__ = ["Sheet", "body", "label", "next_differing", "result", "rows_shown", "spent", "summary", "value_text"]
+__all__ = [
+    "Sheet",
+    "body",
+    "label",
+    "next_differing",
+    "result",
+    "row_line",
+    "rows_shown",
+    "spent",
+    "summary",
+    "value_text",
+]
 
 _LABELS = 11
 """Cells before the strips."""
@@ -136,6 +147,11 @@ def _rows(sheet: Sheet, width: int, count: int) -> list[Line]:
             line = (*line, Span("   "), Span(hint[0], "key"), Span(f" {hint[1]}", "dim"))
         lines.append(crop(line, width))
     return lines
+
+
+def row_line(sheet: Sheet, drawn: Line, width: int) -> Line:
+    """The line of the chosen setting drawn anew, with the keys beside it as they were."""
+    return crop((*_row(sheet, sheet.row, width), *(span for span in drawn if span.link == 0)), width)
 
 
 def _row(sheet: Sheet, place: int, width: int) -> Line:

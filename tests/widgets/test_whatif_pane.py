@@ -332,6 +332,10 @@ async def test_the_newest_change_never_waits() -> None:
         await pilot.press("t", "j")
         for _ in range(12):
             pane(pilot).action_change(1)
+        assert pane(pilot)._trying is not None
+        pane(pilot)._show_late()
+        await pilot.pause()
+        assert "17*" in "\n".join(shown(pilot))
         trial = await tried(pilot)
         assert trial.policy.hard_limit == 17
         assert len(pane(pilot)._trials) <= 2

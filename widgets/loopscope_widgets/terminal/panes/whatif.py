@@ -28,6 +28,8 @@ __all__ = ["WhatIfPane"]
 
 _KEPT = 32
 """Trials that are kept, so that going back to a value costs nothing."""
+_SOON = 0.15
+"""Seconds after which what is still being tried is said to be."""
 _REST = 0.5
 """Seconds between two trials of the same limits while a run grows."""
 _HINTS = (
@@ -76,6 +78,8 @@ class WhatIfPane(LinePane):
         """What each column showed last."""
         self._trying: Policy | None = None
         self._again: Timer | None = None
+        self._late: Timer | None = None
+        self._drawn_width = 0
 
     @property
     def draft(self) -> Draft:
@@ -100,9 +104,13 @@ class WhatIfPane(LinePane):
         return self._trying is None and not self._missing()
 
     def _body(self, width: int, height: int) -> list[Line]:
+        self._drawn_width = width
+        return whatif.body(self.session, self._sheet(), width, height)
+
+    def _sheet(self) -> whatif.Sheet:
         draft, paths = self.draft, self.paths
         self._row = min(self._row, len(paths) - 1)
-        sheet = whatif.Sheet(
+        return whatif.Sheet(
             draft=draft,
             trials=tuple(self._trial(column) for column in range(len(draft.columns))),
             paths=paths,
@@ -113,7 +121,6 @@ class WhatIfPane(LinePane):
             searching=bool(self._missing()),
             hints=self._hints(),
         )
-        return whatif.body(self.session, sheet, width, height)
 
     def _hints(self) -> tuple[tuple[str, str], ...]:
         shown = {key.id: key.shown.split()[0] for key in self.keymap.of((*WHATIF, *LIST, *GLOBAL))}
@@ -222,9 +229,29 @@ class WhatIfPane(LinePane):
 
     def action_change(self, by: int) -> None:
         """The setting so many steps up or down."""
+        told = bool(self.problem)
         self._step(by)
         self.journal.look()
-        self.show()
+        if told or self.problem or not self._show_row():
+            self.show()
+
+    def _show_row(self) -> bool:
+        """Draw the chosen setting alone where all else follows in a moment; False where nothing needs a trial."""
+        here = next((y for y, line in enumerate(self._lines) if line and line[0].link == -self._row - 1), None)
+        if here is None or not self._missing():
+            return False
+        self._lines[here] = whatif.row_line(self._sheet(), self._lines[here], self._drawn_width)
+        self.refresh_line(here)
+        self._try()
+        if self._late is None:
+            self._late = self.set_timer(_SOON, self._show_late)
+        return True
+
+    def _show_late(self) -> None:
+        """It takes longer than a moment: say so."""
+        self._late = None
+        if self._trying is not None:
+            self.show()
 
     def _step(self, by: int) -> None:
         path = self.paths[self._row]
@@ -333,6 +360,7 @@ class WhatIfPane(LinePane):
 
     def _type(self, text: str) -> None:
         """The value so far: whatever is allowed counts at once."""
+        told = bool(self.problem)
         self.typed = text
         path = self.paths[self._row]
         value = _number(text, path) if text else get((self._before or Draft.of(self.session.policy)).policy, path)
@@ -340,7 +368,8 @@ class WhatIfPane(LinePane):
             self.problem = value
         else:
             self._change(path, value)
-        self.show()
+        if told or self.problem or not self._show_row():
+            self.show()
 
     def _finish(self) -> None:
         """What was typed stays, and is one change."""
