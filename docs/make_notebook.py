@@ -135,7 +135,7 @@ def run(folder: Path) -> dict[str, Any]:
     import nbclient  # noqa: PLC0415 - reading the cells needs no kernel
     import nbformat  # noqa: PLC0415 - as above
 
-    made = nbformat.from_dict(notebook())  # type: ignore[no-untyped-call]
+    made: Any = nbformat.from_dict(notebook())  # type: ignore[no-untyped-call]
     client = nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": str(folder)}})
     client.execute()
     plain: dict[str, Any] = json.loads(nbformat.writes(made))  # type: ignore[no-untyped-call]

@@ -133,9 +133,9 @@ def measure_all(
         return
     import joblib
 
-    backend, _ = joblib.parallel.get_active_backend()
+    backend: Any = joblib.parallel.get_active_backend()[0]
     return_as = "generator" if backend.supports_return_generator else "list"
-    parallel = joblib.Parallel(n_jobs=-1 if cluster else jobs, return_as=return_as)
+    parallel: Any = joblib.Parallel(n_jobs=-1 if cluster else jobs, return_as=return_as)
     yield from parallel(joblib.delayed(measure)(piece, plan, channel) for piece in work)
 
 

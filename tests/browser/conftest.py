@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,8 +93,8 @@ def _answers(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium, without a window."""
-    from playwright.sync_api import sync_playwright
-
+    # Only `make test-browser` installs it.
+    sync_playwright: Any = import_module("playwright.sync_api").sync_playwright
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     assert found is not None, "a Chromium browser is needed: install the package chromium"
     with sync_playwright() as playwright:

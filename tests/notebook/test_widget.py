@@ -57,7 +57,7 @@ def test_cells_set_the_scope() -> None:
     widget = LoopWidget(looping(3).in_scope("t", "two").call("search", {"query": "b"}, "x").session())
     wanted: list[tuple[Any, int]] = [(["t", "r"], 3), (["t"], 4), (["t", "two"], 1), (None, 4)]
     for scope, columns in wanted:
-        widget.scope = scope
+        widget.set_trait("scope", scope)
         assert (widget.scope, len(widget.frame["columns"])) == (scope, columns)
     with pytest.raises(UsageError, match="this run has no scope"):
         widget.scope = ["nowhere"]

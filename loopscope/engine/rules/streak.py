@@ -65,5 +65,7 @@ class StreakRule(Generic[S]):
         return data
 
     def load(self, data: dict[str, Any]) -> S:
-        carried = data["carried"]
-        return self._state(**data | {"carried": None if carried is None else Finding(**carried)})
+        found: dict[str, Any] = dict(data)
+        if found["carried"] is not None:
+            found["carried"] = Finding(**found["carried"])
+        return self._state(**found)

@@ -149,21 +149,23 @@ class LoopscopeMagics(Magics):
         policy = Choice.of(asked.policy, asked.sets, project=Path.cwd()).settings.policy
         handler = tap(policy=policy, record=asked.record)
         link = listen(asked.name or "notebook", control=True)
-        handle: Any = None
         try:
             feed = Follow(link.entry, control=True, name="loopscope notebook")
             following = Following(feed, LiveSession(feed.name))
             widget = self._follow(following)
-            handle = display(widget, display_id=True)  # type: ignore[no-untyped-call]  # IPython's
-            with observing(handler), blocking_allowed():
-                return self._run(cell)
+            handle: Any = display(widget, display_id=True)  # type: ignore[no-untyped-call]  # IPython's
+            try:
+                with observing(handler), blocking_allowed():
+                    return self._run(cell)
+            finally:
+                handler.close()
+                link.close()
+                following.drain()
+                if handle is not None:
+                    # What stands for the widget where there is no kernel is the run at its end.
+                    handle.update(widget)
         finally:
-            handler.close()
             link.close()
-            following.drain()
-            if handle is not None:
-                # What stands for the widget where there is no kernel is the run at its end.
-                handle.update(widget)
 
     def _run(self, cell: str) -> object:
         """As the cell would run by itself; its error is raised, and so told once."""

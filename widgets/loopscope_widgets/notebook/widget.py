@@ -132,7 +132,7 @@ class LoopWidget(anywidget.AnyWidget):
         ipykernel from 7.4 on takes them on the shell that sent last, which is the one that a running cell keeps busy.
         """
         with suppress(AttributeError):
-            del self.comm._reply_subshell_id  # noqa: SLF001 - there is no other way to ask for it
+            delattr(self.comm, "_reply_subshell_id")
 
     def _set(self, name: str, value: object) -> None:
         if getattr(self, name) != value:
@@ -267,7 +267,7 @@ class LoopWidget(anywidget.AnyWidget):
         self.overrides = rest if value == known[name]["baseline"] else {**rest, str(name): value}
         return None
 
-    def _reset(self, _content: Mapping[str, Any]) -> str | None:
+    def _reset(self, content: Mapping[str, Any]) -> str | None:  # noqa: ARG002 - as the others
         self.overrides = {}
         return None
 
@@ -281,7 +281,7 @@ class LoopWidget(anywidget.AnyWidget):
         if self._following is not None:
             self._following.following = self.session.cursor == len(self.session)
 
-    _acts: ClassVar[Mapping[str, Callable[[LoopWidget, Mapping[str, Any]], str | None]]] = {
+    _acts: ClassVar[Mapping[str, Callable[[Any, Mapping[str, Any]], str | None]]] = {
         "seek": _seek, "place": _place, "step": _step, "edge": _edge, "decision": _decision, "tab": _tab, "size": _size,
         "lane": _lane, "override": _override, "reset": _reset, "control": _control,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import zip_longest
-from typing import ClassVar, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -188,7 +188,8 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         if not (self.show_vertical_scrollbar and lines > room and width == self.virtual_size.width):
             self.virtual_size = wanted
         elif wanted != self.virtual_size:
-            self.set_reactive(LinePane.virtual_size, wanted)
+            size: Any = LinePane.virtual_size
+            self.set_reactive(size, wanted)
             self.vertical_scrollbar.window_virtual_size = lines
             self.scroll_y = self.validate_scroll_y(self.scroll_y)
 
