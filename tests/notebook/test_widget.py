@@ -60,7 +60,7 @@ def test_cells_set_the_scope() -> None:
         widget.set_trait("scope", scope)
         assert (widget.scope, len(widget.frame["columns"])) == (scope, columns)
     with pytest.raises(UsageError, match="this run has no scope"):
-        widget.scope = ["nowhere"]
+        widget.set_trait("scope", ["nowhere"])
     assert widget.scope is None
 
 
