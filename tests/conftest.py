@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +20,8 @@ settings.load_profile("loopscope")
 
 
 @pytest.fixture(autouse=True)
-def _own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees the user's settings, colours or state folder."""
+def _own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test sees the user's settings, colours, state folder or running programs."""
     home = tmp_path_factory.mktemp("home")
     for name in [name for name in os.environ if name.startswith("LOOPSCOPE")]:
         monkeypatch.delenv(name)
@@ -29,7 +32,11 @@ def _own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(home))
+    # Sockets are in it, whose paths have room for a hundred bytes.
+    runtime = tempfile.mkdtemp(prefix="ls-")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
     # Whatever else of this user's runs on the machine, in the folder of last resort, is nobody's business here.
     monkeypatch.setattr(folder, "_candidates", lambda: iter([Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope"]))
+    yield
+    shutil.rmtree(runtime, ignore_errors=True)

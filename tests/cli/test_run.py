@@ -198,11 +198,11 @@ def test_a_program_with_the_middleware_is_recorded_once(tmp_path: Path, cli: Cli
 
 
 def begun(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-    """A program that can be found in this folder alone."""
+    """A program in this folder, that can be found by this test alone."""
     return subprocess.Popen(
         [sys.executable, *arguments],
         cwd=tmp_path,
-        env=environment(XDG_RUNTIME_DIR=str(tmp_path), **variables),
+        env=environment(**variables),
         text=True,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -211,10 +211,8 @@ def begun(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.Popen
 
 
 @pytest.fixture
-def findable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which processes are found."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def findable(tmp_path: Path) -> Path:
+    """A folder for programs that are found."""
     return tmp_path
 
 
@@ -262,14 +260,14 @@ def test_a_viewer_may_steer_where_the_program_lets_it(how: str, findable: Path) 
 def test_loopscope_can_be_off(value: str, findable: Path) -> None:
     """The variable may stand there and say no."""
     (findable / "main.py").write_text(f"import loopscope\n{GRAPH}print([t.name for t in threading.enumerate()])")
-    done = python("main.py", cwd=findable, env=environment(LOOPSCOPE=value, XDG_RUNTIME_DIR=str(findable)))
+    done = python("main.py", cwd=findable, env=environment(LOOPSCOPE=value))
     assert done.stdout == "['MainThread']\n"
 
 
 def test_the_command_line_never_lists_itself(findable: Path) -> None:
     """LOOPSCOPE is not meant for viewers, not even for those that load LangGraph."""
     code = "import os, sys; print(os.getpid()); from loopscope.cli import main; sys.argv[1:] = ['ps', '--json']; main()"
-    done = python("-c", code, env=environment(LOOPSCOPE="1", XDG_RUNTIME_DIR=str(findable)))
+    done = python("-c", code, env=environment(LOOPSCOPE="1"))
     own, *listed = done.stdout.splitlines()
     assert int(own) not in [json.loads(line)["pid"] for line in listed]
     assert not list(findable.rglob("*.sock"))
@@ -295,7 +293,7 @@ def test_whatever_is_imported_first(first: str, findable: Path) -> None:
             "thread = threading.Thread(target=graph.invoke, args=({'messages': []},))\nthread.start()\nthread.join()\n"
             "print([type(event).__name__ for event in seen])"
         )
-        done = python("main.py", cwd=findable, env=environment(LOOPSCOPE="1", XDG_RUNTIME_DIR=str(findable)))
+        done = python("main.py", cwd=findable, env=environment(LOOPSCOPE="1"))
         assert done.stdout == "['RunStart', 'Batch', 'DecisionMade', 'RunEnd']\n"
 
 

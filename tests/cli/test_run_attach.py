@@ -53,21 +53,19 @@ sys.exit(3)
 
 
 def child(program: Path, hold: bool = True) -> Child:
-    """A program in its folder, found there alone; its environment as `run` makes it."""
+    """A program in its folder; its environment as `run` makes it."""
     from loopscope.cli.run import _environment
 
     def variables(number: int | None) -> dict[str, str]:
         asked: dict[str, object] = {"control": True, "hold": number if hold else None, "lines": True}
-        return {**_environment(asked), "XDG_RUNTIME_DIR": str(program.parent)}
+        return _environment(asked)
 
     return Child([sys.executable, str(program)], variables, None)
 
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where to write a program, in a folder in which it alone is found."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    """Where to write a program."""
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     return tmp_path / "main.py"
 

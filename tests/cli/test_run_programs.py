@@ -157,10 +157,8 @@ def _entry(pid: int) -> Entry:
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [False, True], ids=["looks", "steps"])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_nor_that_somebody_looks_at_it(name: str, steps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nor_that_somebody_looks_at_it(name: str, steps: bool, tmp_path: Path) -> None:
     """The same with a viewer, also with one that holds each batch for a moment; who gets every event, once."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     recording = tmp_path / "run.jsonl"
     observing = ["-m", "loopscope", "run", "--wait", *(["--control"] if steps else []), "--record", str(recording)]
     with begun(COMMANDS[name]) as bare, begun([*observing, *COMMANDS[name]]) as observed:
