@@ -39,4 +39,5 @@ def _own_machine(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     # Whatever else of this user's runs on the machine, in the folder of last resort, is nobody's business here.
     monkeypatch.setattr(folder, "_candidates", lambda: iter([Path(os.environ["XDG_RUNTIME_DIR"]) / "loopscope"]))
     yield
+    monkeypatch.undo()
     shutil.rmtree(runtime, ignore_errors=True)

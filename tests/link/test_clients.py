@@ -33,11 +33,11 @@ def drop(link: Link) -> None:
         server._loop.call_soon_threadsafe(connection._transport.abort)
 
 
-def test_a_process_is_found_by_pid_name_and_path(link: Link) -> None:
+def test_a_process_is_found_by_pid_name_and_path(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
     """And by nothing else; near misses are named."""
     for target in (os.getpid(), str(os.getpid()), "test", link.address, Path(link.address), link.entry):
         assert resolve(target).address == link.address
-    os.chdir(Path(link.address).parent)
+    monkeypatch.chdir(Path(link.address).parent)
     assert resolve("./" + Path(link.address).name).session == link.entry.session
     for target, says in (("tset", "did you mean test"), (1, "loopscope ps"), ("../../x", "does not answer")):
         with pytest.raises(CannotAttachError, match=says):
