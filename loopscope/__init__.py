@@ -34,13 +34,12 @@ if TYPE_CHECKING:
     from loopscope.engine.detector import LoopDetector
     from loopscope.engine.policy import Policy
     from loopscope.link.endpoint import listen
-    from loopscope_widgets.notebook.widget import LoopWidget
+    from loopscope_widgets.notebook.widget import LoopWidget as LoopWidget
 
 __all__ = [
     "BoundedLoop",
     "LoopDetectionMiddleware",
     "LoopDetector",
-    "LoopWidget",
     "Policy",
     "Session",
     "__version__",
