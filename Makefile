@@ -35,10 +35,10 @@ demo: $(STAMP)
 	@$(BIN)/loopscope attach sample:sql-retry-storm
 
 test: $(STAMP)
-	$(PYTEST) -m "not slow and not browser"
+	$(PYTEST) -m "not slow and not browser and not server"
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m "slow and not browser"
+	$(BIN)/python -m pytest -m "slow and not browser and not server"
 
 test-browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,browser]'
@@ -51,7 +51,7 @@ $(SERVER)/installed:
 	@touch $@
 
 test-server: $(STAMP) $(SERVER)/installed
-	LOOPSCOPE_LANGGRAPH=$(CURDIR)/$(SERVER)/bin/langgraph $(BIN)/python -m pytest tests/sources/langgraph_server
+	LOOPSCOPE_LANGGRAPH=$(CURDIR)/$(SERVER)/bin/langgraph $(BIN)/python -m pytest -m server
 
 lint: $(STAMP)
 	@failed=; for check in "ruff check ." "ruff format --check ." "mypy" "pyright --pythonpath $(BIN)/python" "lint-imports"; do \

@@ -26,14 +26,12 @@ from loopscope.recording.feed import Connection, Feed, Message, Snapshotted
 from loopscope.sources.langgraph_server import feed as feeds
 from loopscope.sources.langgraph_server import follow
 
-PROGRAM = os.environ.get("LOOPSCOPE_LANGGRAPH") or ""
+PROGRAM = os.environ.get("LOOPSCOPE_LANGGRAPH") or "langgraph"
+"""`make test-server` installs it, in an environment of its own."""
 ROOT = Path(__file__).parents[3]
 PATIENCE = 120
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not PROGRAM, reason="needs langgraph-cli[inmem], 200 MB: `make test-server` installs it apart"),
-]
+pytestmark = pytest.mark.server
 
 
 class Server:
