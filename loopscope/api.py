@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from loopscope.engine.policy import Policy
 from loopscope.errors import UsageError
@@ -17,6 +17,9 @@ from loopscope.session.session import Session
 from loopscope.session.surface import Surface
 from loopscope.settings import Choice, Settings
 from loopscope.targets import open_session
+
+if TYPE_CHECKING:
+    from loopscope.session.tune import Tuning
 
 __all__ = ["Session", "load_ipython_extension", "open"]
 
@@ -80,6 +83,12 @@ class _Showing:
         from loopscope.views.web.picture import picture  # noqa: PLC0415 - as above
 
         return picture(session, theme=theme)
+
+    def heat(self, tuning: Tuning, theme: Theme) -> str:
+        """As `loopscope tune --svg`."""
+        from loopscope.views.web.tune_picture import picture  # noqa: PLC0415 - as above
+
+        return picture(tuning, theme=theme)
 
 
 Surface.drawn_by = _Showing()

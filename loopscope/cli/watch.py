@@ -36,7 +36,31 @@ class Wish(NamedTuple):
     no_color: bool
 
 
-class Recorded:
+class _Around:
+    """A feed in front of another one: what is not its own is the other one's."""
+
+    _feed: Feed
+
+    @property
+    def name(self) -> str:
+        """As the feed's."""
+        return self._feed.name
+
+    @property
+    def capabilities(self) -> Mapping[str, str]:
+        """As the feed's."""
+        return self._feed.capabilities
+
+    def request(self, verb: Verb, scope: ScopeKey | None = None, **arguments: Any) -> Mapping[str, Any]:
+        """As the feed's."""
+        return self._feed.request(verb, scope, **arguments)
+
+    def close(self) -> None:
+        """As the feed's."""
+        self._feed.close()
+
+
+class Recorded(_Around):
     """A feed that is written down as it is read, with secrets masked: not every target masks its own.
 
     Args:
@@ -75,20 +99,6 @@ class Recorded:
         finally:
             self._end()
 
-    @property
-    def name(self) -> str:
-        """As the feed's."""
-        return self._feed.name
-
-    @property
-    def capabilities(self) -> Mapping[str, str]:
-        """As the feed's."""
-        return self._feed.capabilities
-
-    def request(self, verb: Verb, scope: ScopeKey | None = None, **arguments: Any) -> Mapping[str, Any]:
-        """As the feed's."""
-        return self._feed.request(verb, scope, **arguments)
-
     def _begin(self, message: Snapshotted) -> None:
         """A state begins a recording; a later one stands behind a gap that is told of already."""
         from loopscope.engine.events import PolicySet
@@ -117,7 +127,7 @@ class Recorded:
             tell(f"{self._path}: {recorder.lost} events could not be written")
 
 
-class Begun:
+class Begun(_Around):
     """A feed whose beginning is taken in before there is a screen, so that the first picture has the past in it.
 
     Args:
@@ -140,24 +150,6 @@ class Begun:
     def __iter__(self) -> Iterator[Message]:
         """The messages that are left."""
         return self._rest
-
-    @property
-    def name(self) -> str:
-        """As the feed's."""
-        return self._feed.name
-
-    @property
-    def capabilities(self) -> Mapping[str, str]:
-        """As the feed's."""
-        return self._feed.capabilities
-
-    def request(self, verb: Verb, scope: ScopeKey | None = None, **arguments: Any) -> Mapping[str, Any]:
-        """As the feed's."""
-        return self._feed.request(verb, scope, **arguments)
-
-    def close(self) -> None:
-        """As the feed's."""
-        self._feed.close()
 
 
 def watch(process: Entry, wish: Wish) -> None:

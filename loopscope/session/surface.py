@@ -38,11 +38,18 @@ class Drawing(Protocol):
         """The picture of the timeline, as SVG."""
         ...
 
+    def heat(self, tuning: Tuning, theme: Literal["dark", "light"] | None) -> str:
+        """The heat map of a tuning, as SVG."""
+        ...
+
 
 class Svg(str):
     """A picture that notebooks show."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<a picture, as SVG>"
 
     def _repr_svg_(self) -> str:
         return str(self)
@@ -139,8 +146,14 @@ class Surface:
         found = outcomes(self.timeline, [cell.policy for cell in parsed.cells(base)], self._session)
         return tune(parsed, base, [Run(self.source, len(self.timeline), found)])
 
-    def plot(self, *, theme: Literal["dark", "light"] | None = None) -> Svg:
-        """The timeline with its counts, as a picture."""
+    def plot(self, *grid: str, theme: Literal["dark", "light"] | None = None, **values: str | Sequence[int]) -> Svg:
+        """The timeline with its counts as a picture; with a grid, as `tune` takes it, the heat map of that.
+
+        Raises:
+            UsageError: as `tune`.
+        """
+        if grid or values:
+            return Svg(_drawing().heat(self.tuning(*grid, **values), theme))
         return Svg(_drawing().timeline(self._session, theme))
 
     def to_html(self, path: str | os.PathLike[str], *, theme: Literal["dark", "light"] | None = None) -> Path:

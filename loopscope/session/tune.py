@@ -20,13 +20,28 @@ from loopscope.session.whatif import Reader
 __all__ = ["Comparison", "Tuning", "compare_policies", "outcomes", "tune"]
 
 
-class Tuning(Struct, frozen=True):
+class _Labelled(Struct, frozen=True):
+    """Something of many runs, some of which a person has labelled."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def loops(self) -> int:
+        """Runs labelled loop."""
+        return sum(run.label == "loop" for run in self.runs)
+
+    @property
+    def healthy(self) -> int:
+        """Runs labelled ok."""
+        return sum(run.label == "ok" for run in self.runs)
+
+
+class Tuning(_Labelled, frozen=True):
     """A grid over many runs."""
 
     grid: Grid
     base: Policy
     """What the grid is laid over."""
-    runs: tuple[Run, ...]
     cells: tuple[Summary, ...]
     """Every valid combination; `Run.outcomes` are in their order."""
     front: tuple[Summary, ...]
@@ -36,35 +51,14 @@ class Tuning(Struct, frozen=True):
     policies: tuple[Policy, ...]
     """Of each cell."""
 
-    @property
-    def loops(self) -> int:
-        """Runs labelled loop."""
-        return sum(run.label == "loop" for run in self.runs)
 
-    @property
-    def healthy(self) -> int:
-        """Runs labelled ok."""
-        return sum(run.label == "ok" for run in self.runs)
-
-
-class Comparison(Struct, frozen=True):
+class Comparison(_Labelled, frozen=True):
     """Some policies over many runs: the matrix of verdicts."""
 
     names: tuple[str, ...]
     policies: tuple[Policy, ...]
-    runs: tuple[Run, ...]
     totals: tuple[Summary, ...]
     """Of each policy."""
-
-    @property
-    def loops(self) -> int:
-        """Runs labelled loop."""
-        return sum(run.label == "loop" for run in self.runs)
-
-    @property
-    def healthy(self) -> int:
-        """Runs labelled ok."""
-        return sum(run.label == "ok" for run in self.runs)
 
 
 def outcomes(timeline: Timeline, policies: Sequence[Policy], reader: Reader | None = None) -> list[Outcome]:
@@ -104,13 +98,13 @@ def tune(
         for name, found in (others or {}).items()
     }
     advice = advise(grid.settings, summaries, near, runs, totals)
-    return Tuning(grid, base, tuple(runs), summaries, front, advice, tuple(cell.policy for cell in cells))
+    return Tuning(tuple(runs), grid, base, summaries, front, advice, tuple(cell.policy for cell in cells))
 
 
 def compare_policies(policies: Mapping[str, Policy], runs: Sequence[Run]) -> Comparison:
     """Policies side by side over every run, whose outcomes are in their order."""
     totals = tuple(summarise((), runs, index) for index in range(len(policies)))
-    return Comparison(tuple(policies), tuple(policies.values()), tuple(runs), totals)
+    return Comparison(tuple(runs), tuple(policies), tuple(policies.values()), totals)
 
 
 def _distance(cell: Cell, now: Sequence[int | None]) -> float:

@@ -199,11 +199,7 @@ class _GrowingWalk(Walk):
                 # What a person changed belongs to the run that it begins, if the graph goes on from there.
                 self._waiting.append(node)
                 continue
-            state = self._rows.state(node)
-            if state is None:
-                self._pass_over(node)
-            else:
-                yield from self._checkpoint(node, state)
+            yield from self._told(node)
         for segment in list(self._running):
             if segment.finished or any(write.channel == ERROR for write in self._rows.writes(segment.last)):
                 yield from self._end(segment)

@@ -50,13 +50,17 @@ class Walk:
     def events(self) -> Iterator[Event]:
         """Everything that happened in the thread, in order."""
         for node in plant(self._rows.checkpoints()):
-            state = self._rows.state(node)
-            if state is None:
-                self._pass_over(node)
-            else:
-                yield from self._checkpoint(node, state)
+            yield from self._told(node)
         for segment in list(self._running):
             yield from self._end(segment)
+
+    def _told(self, node: Node) -> Iterator[Event]:
+        """What one checkpoint tells."""
+        state = self._rows.state(node)
+        if state is None:
+            self._pass_over(node)
+        else:
+            yield from self._checkpoint(node, state)
 
     def _pass_over(self, node: Node) -> None:
         """Later checkpoints repeat what this one would have told, and go on from what is known before it."""

@@ -15,6 +15,7 @@ from loopscope.views import detect, topbar
 from loopscope.views.glyphs import GLYPH
 from loopscope.views.model import clip
 from loopscope.views.web import look, meters, strip
+from loopscope.views.web.document import drawing
 from loopscope.views.web.markup import Markup, tag
 
 __all__ = ["picture"]
@@ -52,22 +53,8 @@ def picture(session: Session, *, theme: str | None = None) -> str:
         for section in meters.sections(found):
             _section(canvas, section)
     height = canvas.y + _MARGIN - 8
-    document = tag(
-        "svg",
-        tag("title", _title(session), id="title"),
-        tag("desc", _description(session, shown, found), id="desc"),
-        tag("style", Markup(look.picture_style(theme))),
-        tag("rect", class_="sheet", width=WIDTH, height=height),
-        *canvas.parts,
-        xmlns="http://www.w3.org/2000/svg",
-        class_="loopscope",
-        viewBox=f"0 0 {WIDTH} {height:g}",
-        width=WIDTH,
-        height=height,
-        role="img",
-        aria_labelledby="title desc",
-    )
-    return f"{document}\n"
+    style = look.picture_style(theme)
+    return drawing(_title(session), _description(session, shown, found), style, WIDTH, height, canvas.parts)
 
 
 class _Canvas:

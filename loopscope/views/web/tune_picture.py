@@ -9,6 +9,7 @@ from loopscope.views.model import clip
 from loopscope.views.tune import Map, Slice
 from loopscope.views.tune_lines import slice_name, title
 from loopscope.views.web import look, tune_plot
+from loopscope.views.web.document import drawing
 from loopscope.views.web.markup import Markup, tag
 
 __all__ = ["MOST_SLICES", "picture"]
@@ -36,22 +37,9 @@ def picture(tuning: Tuning, *, theme: str | None = None) -> str:
     y = _front(parts, sheet, y)
     y = _advice(parts, sheet, y)
     height = y + _MARGIN
-    document = tag(
-        "svg",
-        tag("title", f"loopscope tune: {title(tuning)}", id="title"),
-        tag("desc", f"{tune_plot.describe(sheet)} {' '.join(tuning.advice.reasons)}", id="desc"),
-        tag("style", Markup(look.picture_style(theme, tune_plot.style))),
-        tag("rect", class_="sheet", width=WIDTH, height=height),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        class_="loopscope",
-        viewBox=f"0 0 {WIDTH} {height:g}",
-        width=WIDTH,
-        height=height,
-        role="img",
-        aria_labelledby="title desc",
-    )
-    return f"{document}\n"
+    description = f"{tune_plot.describe(sheet)} {' '.join(tuning.advice.reasons)}"
+    style = look.picture_style(theme, tune_plot.style)
+    return drawing(f"loopscope tune: {title(tuning)}", description, style, WIDTH, height, parts)
 
 
 def _text(text: str, x: float, y: float, look_: str = "", *, right: bool = False) -> Markup:

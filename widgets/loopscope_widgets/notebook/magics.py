@@ -136,7 +136,9 @@ class LoopscopeMagics(Magics):
         return LoopWidget(session, overrides=tried.policy, tab="whatif")
 
     def _tune(self, asked: argparse.Namespace) -> object:
-        return self._known().tune(*asked.grid)
+        session = self._known()
+        display(session.plot(*asked.grid))  # type: ignore[no-untyped-call]  # IPython's
+        return session.tune(*asked.grid)
 
     def _watch(self, asked: argparse.Namespace, cell: str) -> object:
         """Run the cell under the tap; its widget follows, and stays when it is over."""
