@@ -101,7 +101,7 @@ the test fails, and names the steps that are missing.
 import sys
 
 !{sys.executable} -m loopscope export-test run.jsonl --graph shop:graph --within 3 -o test_loop.py
-!{sys.executable} -m pytest -q --color=no test_loop.py | grep "step . of 7"
+!{sys.executable} -m pytest -q --color=no test_loop.py | grep "^E .*step . of 7"
 ---- text
 On the bounded one it passes, and stays in your suite.
 ---- code

@@ -187,11 +187,12 @@ def test_a_hundred_times_attached_and_detached(agent: Agents) -> None:
     cycle()
     goes_on(process)
     until(lambda: viewers() == 0)
-    before = (theirs.num_fds(), theirs.num_threads(), ours.num_fds(), ours.num_threads())
+    counts = (theirs.num_fds, theirs.num_threads, ours.num_fds, ours.num_threads)
+    before = [count() for count in counts]
     files = sorted(path.name for path in folder.iterdir())
     for _ in range(100):
         cycle()
     goes_on(process)
-    until(lambda: theirs.num_fds() <= before[0])
-    assert (theirs.num_threads(), ours.num_fds(), ours.num_threads()) <= before[1:]
+    until(lambda: viewers() == 0)
+    until(lambda: all(count() <= most for count, most in zip(counts, before, strict=True)))
     assert sorted(path.name for path in folder.iterdir()) == files
