@@ -41,6 +41,7 @@ __all__ = [
     "spent",
     "streak_note",
     "streaks",
+    "warned_at",
 ]
 
 NOTHING = Distance(None, None)
@@ -344,7 +345,7 @@ def streak_note(streak: Streak, *, roomy: bool) -> Line:
     if state == "stop":
         return (Span(f"{GLYPH['stop']} STOP", "stop"), tail)
     if roomy and streak.warned is not None:
-        told = Span(f"{GLYPH['warn']} warned #{streak.warned}", "warn", link=streak.warned)
+        told = warned_at(streak.warned)
         return (told, Span(f", {_comes(streak, roomy=False)}", "dim"))
     return (Span(f"{GLYPH[state]} ", TONE[state]), Span(comes, "dim"), tail)
 
@@ -437,3 +438,8 @@ def _left(meter: Meter) -> str:
         return f"{amount(max(0.0, target - meter.value))} more"
     about = "" if meter.counter == "iterations" else "about "
     return f"{about}{plural(int(meter.more), 'more batch', 'more batches')}"
+
+
+def warned_at(number: int) -> Span:
+    """At which batch a warning was given; numbers below 1 are of batches that came before what is kept."""
+    return Span(f"{GLYPH['warn']} warned {f'#{number}' if number > 0 else 'before #1'}", "warn", link=max(0, number))

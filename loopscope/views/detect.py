@@ -13,7 +13,7 @@ from loopscope.session.session import Row, ScopeView, Session
 from loopscope.session.steps import counted_with
 from loopscope.views import bounds
 from loopscope.views.bars import BARS, COUNT, ROOMY, bar, columns
-from loopscope.views.bounds import Meter, Streak, meters, progress, streaks
+from loopscope.views.bounds import Meter, Streak, meters, progress, streaks, warned_at
 from loopscope.views.calls import batch_label
 from loopscope.views.cells import cell_len
 from loopscope.views.distance import Distance, Probe
@@ -28,6 +28,10 @@ __all__ = ["Data", "Gauge", "body", "data", "height", "lines", "note", "say"]
 
 ROWS, FEW = 10, 4
 """Rows of a layer, and how many there may be with what came only once; what is left is summed up in one line."""
+
+
+_UNSEEN = "?"
+"""The letter of a hash that came before what is kept of the run."""
 
 
 class Gauge(NamedTuple):
@@ -45,8 +49,8 @@ class Gauge(NamedTuple):
     distance: Distance
     moved: bool
     """The batch at the cursor counted here."""
-    latest: int
-    """The newest batch that counted here."""
+    latest: int | None
+    """The newest batch that counted here; None where that came before what is kept."""
     room: int
     """What the window holds at most."""
     stops: bool = True
@@ -153,16 +157,20 @@ class _Counter(NamedTuple):
 
     def repeat(self, digest: str) -> Gauge:
         """The row of a hash."""
-        latest = self.newest[True, digest]
-        other = self.session.row(latest)
+        latest = self.newest.get((True, digest))
+        name, label = _UNSEEN, f"before #1: {digest[:8]}"
+        names: tuple[str, ...] = ()
+        if latest is not None:
+            other = self.session.row(latest)
+            name, label, names = letter_name(other.letter), batch_label(self.session, latest), other.names
         return Gauge(
-            name=letter_name(other.letter),
+            name=name,
             subject=digest,
-            label=batch_label(self.session, latest),
+            label=label,
             value=self.scope.hashes.counts[digest],
             warn=self.policy.warn_threshold,
             hard=self.policy.hard_limit,
-            distance=self.probe.of_batch(digest, other.names),
+            distance=self.probe.of_batch(digest, names),
             moved=digest == self.row.hash,
             latest=latest,
             room=self.policy.window_size,
@@ -173,6 +181,7 @@ class _Counter(NamedTuple):
         """The row of a tool."""
         limits = self.policy.frequency_limits(tool)
         own = f"  own limits {limits.warn}/{limits.hard_limit}" if tool in self.policy.tool_freq_overrides else ""
+        latest = self.newest.get((False, tool))
         return Gauge(
             name="",
             subject=tool,
@@ -182,14 +191,16 @@ class _Counter(NamedTuple):
             hard=limits.hard_limit,
             distance=self.probe.of_tool(tool),
             moved=tool in self.row.names,
-            latest=self.newest[False, tool],
+            latest=latest,
             room=self.policy.frequency_window,
-            stops=self._stops(self.newest[False, tool]),
+            stops=self._stops(latest),
         )
 
-    def _stops(self, latest: int) -> bool:
+    def _stops(self, latest: int | None) -> bool:
         """A policy that asks for news lets go on what brings some, however often it came."""
-        return not self.policy.result_aware or self.session.timeline.verdict(latest).action == "hard_stop"
+        if latest is None or not self.policy.result_aware:
+            return not self.policy.result_aware
+        return self.session.timeline.verdict(latest).action == "hard_stop"
 
 
 def say(count: Gauge) -> list[tuple[str, Style]]:
@@ -286,7 +297,7 @@ def _row(found: Data, count: Gauge, width: int) -> Line:
     bar_width, label_width = columns(width)
     label = fit(f"{count.name} {count.label}" if count.name else count.label, label_width)
     line: Line = (
-        Span(f" {label} ", link=count.latest),
+        Span(f" {label} ", link=count.latest or 0),
         *bar(count.value, count.warn, count.hard, bar_width, BARS[count.state]),
         Span(f"{count.value:>{COUNT - 1},} "),
         *said,
@@ -302,7 +313,7 @@ def note(found: Data, count: Gauge, *, roomy: bool) -> Line:
     record = next((record for record in reversed(found.warnings) if record.subject == count.subject), None)
     if roomy and record is not None and state == "warn":
         short = _far(count, roomy=False)
-        return (Span(f"{GLYPH[state]} warned #{record.batch}", "warn", link=record.batch), Span(f", {short}", "dim"))
+        return (warned_at(record.batch), Span(f", {short}", "dim"))
     return (Span(f"{GLYPH[state]} ", STYLE[state]), Span(_far(count, roomy=roomy), "dim"))
 
 

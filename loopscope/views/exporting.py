@@ -51,7 +51,7 @@ _DEERFLOW = (
     "warn_threshold", "hard_limit", "window_size", "max_tracked_threads", "tool_freq_warn", "tool_freq_hard_limit",
     "tool_freq_overrides",
 )  # fmt: skip
-"""The settings that DeerFlow's section has; it refuses others."""
+"""The settings that DeerFlow's section has."""
 
 
 def text(kind: Kind, policy: Policy) -> str:

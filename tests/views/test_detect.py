@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from loopscope.engine.events import Call, Usage
+from loopscope.engine.detector import LoopDetector
+from loopscope.engine.events import Batch, Call, Usage
 from loopscope.engine.policy import BOUNDED, PROGRESS, Policy
 from loopscope.session.session import Session
 from loopscope.views import detect
 from loopscope.views.model import line_width
-from tests.session.support import session_of
+from tests.session.support import Line, Memory, session_of
 from tests.views.support import Story, looping, texts
 
 
@@ -243,3 +244,28 @@ def test_a_view_gives_what_is_asked_for() -> None:
     whole = detect.body(session, 78)
     assert detect.height(session, 78) == len(whole)
     assert detect.lines(session, 3, 4, 78) == whole[3:7]
+
+
+def test_what_came_before_what_is_kept() -> None:
+    """A run that was come upon late: its window counts batches that nobody can look at any more."""
+    detector = LoopDetector()
+    for n in range(1, 4):
+        detector.observe(Batch(seq=n, ts=None, thread_id="t", run_id="r", calls=(Call(None, "gone", {"n": 1}),)))
+    stream = [
+        Batch(seq=n, ts=None, thread_id="t", run_id="r", calls=(Call(None, "find", {"n": n}),)) for n in range(4, 6)
+    ]
+    session = Session("memory", Memory([None, *stream]))
+    session.timeline.restore(detector.snapshot())
+    session.append([Line(event, place, 1) for place, event in enumerate(stream, 1)])
+    session.seek(2)
+    shown = "\n".join(pane(session))
+    assert " ? before #1: " in shown
+    found = detect.data(session)
+    assert found is not None
+    assert [(gauge.name, gauge.value, gauge.latest) for gauge in found.repeats] == [
+        ("?", 3, None),
+        ("B", 1, 2),
+        ("A", 1, 1),
+    ]
+    assert [(gauge.subject, gauge.value, gauge.latest) for gauge in found.tools] == [("gone", 3, None), ("find", 2, 2)]
+    assert "▲ warned before #1, 2 to" in "\n".join(texts(detect.body(session, 120)))
