@@ -11,6 +11,7 @@ import pytest
 from textual.events import Key
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.widgets import Input
 
 from loopscope.errors import UsageError
 from loopscope.session.session import Lane, Session
@@ -313,6 +314,13 @@ async def test_go_to_is_typed_in_one_go() -> None:
         pilot.app.screen.set_focus(None)
         await pilot.press("4", "up", "enter")
         await until(pilot, lambda: screen.session.cursor == 4, "the keys were lost")
+        await pilot.press("colon")
+        await pilot.pause()
+        asking = pilot.app.screen
+        assert isinstance(asking, GoTo)
+        asking.query_one(Input).value = "10"  # nobody has been told of it yet
+        asking.on_input_submitted()
+        await until(pilot, lambda: screen.session.cursor == 10, "the last character was lost")
 
 
 async def test_why_in_a_window() -> None:

@@ -67,8 +67,7 @@ class Ask(ModalScreen[Answer | None], Generic[Answer]):
         if event.is_printable and event.character is not None:
             line.insert_text_at_cursor(event.character)
         elif event.key == "enter":
-            self.typed(line.value)
-            self.submitted()
+            self.on_input_submitted()
         else:
             return
         event.stop()
@@ -83,7 +82,8 @@ class Ask(ModalScreen[Answer | None], Generic[Answer]):
         self.query_one("#says", LineView).show()
 
     def on_input_submitted(self) -> None:
-        """Enter, with the focus in the line."""
+        """Enter; the last characters may not have been told yet."""
+        self.typed(self.query_one(Input).value)
         self.submitted()
 
 
