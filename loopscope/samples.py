@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ class Sample(NamedTuple):
 
 def samples_folder() -> Path:
     """Where the samples are."""
-    package = Path(str(files("loopscope")))
+    package = Path(__file__).parent
     packed = package / "_sample_runs"
     return packed if packed.is_dir() else package.parent / "sample_runs"
 

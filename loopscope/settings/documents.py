@@ -6,7 +6,6 @@ import difflib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +51,12 @@ def find(start: Path) -> Path | None:
 def _has_table(pyproject: Path) -> bool:
     """A pyproject.toml that is broken, or not ours to read, is no policy."""
     try:
-        return "loopscope" in tomllib.loads(pyproject.read_text("utf-8-sig")).get("tool", {})
+        text = pyproject.read_text("utf-8-sig")
+        if "loopscope" not in text:
+            return False
+        import tomllib  # noqa: PLC0415 - few projects need it
+
+        return "loopscope" in tomllib.loads(text).get("tool", {})
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -119,6 +123,8 @@ def _similar(file: Path) -> str:
 
 
 def _toml(text: str, name: str) -> _Parsed:
+    import tomllib  # noqa: PLC0415 - as above
+
     try:
         return tomllib.loads(text), toml_lines(text)
     except ValueError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -57,6 +56,8 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
+    import tomllib  # noqa: PLC0415 - most values are JSON as well
+
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -51,6 +50,8 @@ def split_key(text: str) -> KeyPath | None:
 
 
 def _toml_string(quoted: str) -> str:
+    import tomllib  # noqa: PLC0415 - few keys are quoted
+
     return str(tomllib.loads(f"key = {quoted}")["key"])
 
 

@@ -16,7 +16,6 @@ from textual.events import Event, Key
 from textual.screen import Screen
 
 from loopscope.errors import LoopscopeError, UsageError
-from loopscope.session.live import LiveSession
 from loopscope.session.session import Session
 from loopscope.views.glyphs import in_ascii
 from loopscope_widgets.terminal.keymap import LIST, OWN, Keymap
@@ -63,13 +62,22 @@ class LoopscopeApp(App[None]):
         """Called once, when the first picture is drawn."""
         for own in THEMES:
             self.register_theme(own)
-        self.theme = self._named(theme or "dark")
+        self._begin_with(self._named(theme or "dark"))
         self.set_class(ascii_only, ASCII)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our own variables, for themes that know nothing of them."""
         ours = DARK if self.current_theme.dark else LIGHT
         return {name: value for name, value in ours.variables.items() if name.startswith("pane-")}
+
+    def _begin_with(self, theme: str) -> None:
+        """Our dark theme from the first picture on: one that is set later is drawn over the default one."""
+        if theme != DARK.name:
+            self.theme = theme
+            return
+        self.set_reactive(App.theme, theme)
+        self.set_class(True, f"-theme-{theme}", update=False)
+        self.stylesheet.set_variables(self.get_css_variables())
 
     def _named(self, theme: str) -> str:
         """The theme of this name; without colours one of RGB values, since ANSI colours turn black on black then."""
@@ -107,6 +115,7 @@ class LoopscopeApp(App[None]):
     async def on_attach(self, event: Attach) -> None:
         """A running process was picked: show it in place of what was shown."""
         from loopscope.link.follow import Follow  # noqa: PLC0415 - a recording needs none of it
+        from loopscope.session.live import LiveSession  # noqa: PLC0415 - as above
         from loopscope_widgets.terminal.screens.live import LiveScreen  # noqa: PLC0415 - as above
         from loopscope_widgets.terminal.screens.picker import Picker  # noqa: PLC0415 - as above
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet
 
 from textual.app import ComposeResult
@@ -17,7 +17,6 @@ from loopscope.engine.explain import Explanation
 from loopscope.session.journal import Journal
 from loopscope.session.session import Session
 from loopscope.views import bounds, decisions, moves, why, within
-from loopscope.views.goto import Target
 from loopscope.views.model import Line
 from loopscope.views.words import plural
 from loopscope_widgets.terminal.keymap import BREAKPOINTS, GLOBAL, LIST, WHATIF, WINDOW, Key, Keymap, bindings
@@ -34,6 +33,9 @@ from loopscope_widgets.terminal.screens.help import lines as help_lines
 from loopscope_widgets.terminal.screens.opening import KeyedScreen
 from loopscope_widgets.terminal.screens.reader import Changed, Reader
 from loopscope_widgets.terminal.screens.trying import Trying
+
+if TYPE_CHECKING:
+    from loopscope.views.goto import Target
 
 __all__ = ["DebugScreen"]
 

@@ -14,7 +14,6 @@ from loopscope.engine.policy import PRESETS, Policy
 from loopscope.recording.inert import inert
 from loopscope.session.journal import Journal
 from loopscope.session.session import Session
-from loopscope.views import exporting
 from loopscope_widgets.terminal.panes.base import tell
 from loopscope_widgets.terminal.panes.whatif import WhatIfPane
 
@@ -45,9 +44,11 @@ class Trying(Screen[None]):
 
     @staticmethod
     def _said(name: str, baseline: Policy, policy: Policy) -> str:
+        from loopscope.views.exporting import differences  # noqa: PLC0415 - as above
+
         if name == "baseline":
             return "the limits that decided this run"
-        return ", ".join(exporting.differences(baseline, policy)) or "the same as the baseline"
+        return ", ".join(differences(baseline, policy)) or "the same as the baseline"
 
     def _take(self, policies: tuple[Policy, ...], chosen: int | None) -> None:
         if chosen is not None:
@@ -55,9 +56,11 @@ class Trying(Screen[None]):
 
     def action_apply_limits(self) -> None:
         """Ask once, then put them in force."""
+        from loopscope.views.exporting import differences  # noqa: PLC0415 - as above
+
         why = self.cannot_apply()
         draft = self.whatif.draft
-        said = exporting.differences(self.session.policy, draft.policy)
+        said = differences(self.session.policy, draft.policy)
         if why:
             tell(self, f"cannot apply: {why}", problem=True)
         elif not said:
