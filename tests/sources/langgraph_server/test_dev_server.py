@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +20,14 @@ from langgraph_sdk.client import SyncLangGraphClient
 
 from loopscope.engine.events import Batch, Control, Result, RunEnd, RunStart
 from loopscope.errors import CannotAttachError, UsageError
-from loopscope.recording.feed import Connection, Feed, Message, Snapshotted
+from loopscope.recording.feed import Connection, Snapshotted
 from loopscope.sources.langgraph_server import feed as feeds
 from loopscope.sources.langgraph_server import follow
+from tests.sources.reading import PATIENCE, Readings
 
 PROGRAM = os.environ.get("LOOPSCOPE_LANGGRAPH") or "langgraph"
 """`make test-server` installs it, in an environment of its own."""
 ROOT = Path(__file__).parents[3]
-PATIENCE = 120
 
 pytestmark = pytest.mark.server
 
@@ -87,61 +85,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     found = Server(tmp_path_factory.mktemp("server") / "project")
     yield found
     found.stop()
-
-
-class Reading:
-    """A feed that is read in a thread, as the debugger does."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.found: list[Message] = []
-        self._messages: queue.Queue[Message | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._read)
-        self._thread.start()
-
-    def _read(self) -> None:
-        for message in self.feed:
-            self._messages.put(message)
-        self._messages.put(None)
-
-    def next(self, kind: type[Any]) -> Any:
-        """The next message of this kind."""
-        while True:
-            message = self._messages.get(timeout=PATIENCE)
-            assert message is not None
-            self.found.append(message)
-            if isinstance(message, kind):
-                return message
-
-    def queries(self) -> list[str]:
-        """What was searched for in the batches so far."""
-        calls = [call for message in self.found if isinstance(message, Batch) for call in message.calls]
-        return [call.args["query"] for call in calls]
-
-    def close(self) -> None:
-        """Stop looking."""
-        self.feed.close()
-        self._thread.join(PATIENCE)
-        assert not self._thread.is_alive()
-
-
-@pytest.fixture
-def reading() -> Iterator[Callable[[Feed], Reading]]:
-    """Reads feeds, and leaves them; no thread of theirs is left."""
-    before = set(threading.enumerate())
-    found: list[Reading] = []
-
-    def read(feed: Feed) -> Reading:
-        found.append(Reading(feed))
-        return found[-1]
-
-    yield read
-    for each in found:
-        each.close()
-    assert set(threading.enumerate()) <= before
-
-
-Readings = Callable[[Feed], Reading]
 
 
 def test_a_run_that_begins_is_followed_to_its_end(server: Server, reading: Readings) -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import queue
 import sqlite3
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,15 +14,14 @@ from langgraph.types import Command, interrupt
 from loopscope.engine.events import Batch, Event, Result, RunEnd
 from loopscope.engine.policy import DEFAULT
 from loopscope.errors import UnreadableInputError, UsageError
-from loopscope.recording.feed import Connection, Feed, Message, Snapshotted
+from loopscope.recording.feed import Connection, Snapshotted
 from loopscope.sources import follow
 from loopscope.sources.langgraph_sqlite import events, growing
 from loopscope.sources.langgraph_sqlite.growing import GrowingFile
 from loopscope.sources.langgraph_sqlite.readonly import in_use
 from tests.sources.langgraph_sqlite.graphs import ASK, THREAD, answer, calls, graph_of, loop, saved, told
 from tests.sources.langgraph_sqlite.writing import Writer
-
-Readings = Callable[["Feed"], "Reading"]
+from tests.sources.reading import Readings
 
 
 def looped(saver: Any) -> None:
@@ -187,53 +184,6 @@ def writer(tmp_path: Path) -> Iterator[Writer]:
     found.process.communicate()
 
 
-class Reading:
-    """A feed that is read in a thread, as the debugger does."""
-
-    def __init__(self, feed: Feed) -> None:
-        self.feed = feed
-        self.messages: queue.Queue[Message | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._read)
-        self._thread.start()
-
-    def _read(self) -> None:
-        for message in self.feed:
-            self.messages.put(message)
-        self.messages.put(None)
-
-    def next(self, kind: type[Any]) -> Any:
-        """The next message of this kind."""
-        while True:
-            message = self.messages.get(timeout=120)
-            assert message is not None
-            if isinstance(message, kind):
-                return message
-
-    def rest(self) -> list[Message]:
-        """What comes until the feed is over."""
-        return list(iter(lambda: self.messages.get(timeout=120), None))
-
-    def close(self) -> None:
-        """Stop looking."""
-        self.feed.close()
-        self._thread.join(120)
-        assert not self._thread.is_alive()
-
-
-@pytest.fixture
-def reading() -> Iterator[Callable[[Feed], Reading]]:
-    """Reads feeds, and leaves them."""
-    found: list[Reading] = []
-
-    def read(feed: Feed) -> Reading:
-        found.append(Reading(feed))
-        return found[-1]
-
-    yield read
-    for each in found:
-        each.close()
-
-
 def test_a_program_is_followed_while_it_writes(writer: Writer, reading: Readings, tmp_path: Path) -> None:
     """Each batch is there before the next one is asked for; the program's files are what they are without a viewer."""
     path = tmp_path / "live.db"
@@ -271,7 +221,7 @@ def test_what_was_there_before_comes_first(reading: Readings, tmp_path: Path) ->
     path = saved(tmp_path / "c.db", looped)
     messages = reading(follow(path))
     whole = list(events(path))[1:]
-    found = [messages.messages.get(timeout=120) for _ in (None, *whole)]
+    found = [messages.one() for _ in (None, *whole)]
     assert by_run(found[1:]) == by_run(whole)  # type: ignore[arg-type]
 
 
