@@ -36,6 +36,7 @@ def looping(messages: list[Any]) -> Turn:
     return turn(bash()) if asked < wanted else turn(bash("else")) if asked == wanted else DONE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1_000, 10])
 def test_many_threads_at_once_through_one_graph_and_one_tap(limit: int, tmp_path: Path, of: Kinds) -> None:
     """64 threads with three runs each: what was decided equals the engine over the recorded order.

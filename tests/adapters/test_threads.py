@@ -33,6 +33,7 @@ def by_thread(messages: list[BaseMessage]) -> Turn:
     return turn(*[bash(choice.choice("aab")) for _ in range(choice.randint(1, 2))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "checkpointer"), [(100, InMemorySaver()), (7, None)])
 def test_threads_and_runs_interleaved_through_one_graph_equal_the_engine(
     limit: int, checkpointer: Any, events: list[Event], decided: Decided, replayed: Replay
@@ -64,6 +65,7 @@ def _context(thread: int, run: int) -> dict[str, Any] | None:
     return {"run_id": f"run {run} of {thread}"} if thread % 3 == 0 else None
 
 
+@pytest.mark.slow
 async def test_tasks_interleaved_on_one_loop_equal_each_run_alone(events: list[Event]) -> None:
     """Scopes are independent: each of 64 concurrent runs is decided as it would be by itself."""
     guard = LoopDetectionMiddleware(**LIMITS)

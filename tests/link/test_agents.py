@@ -125,6 +125,7 @@ def test_passing_once_and_stopping_reach_the_run(link: Link, pool: ThreadPoolExe
     assert "[FORCED STOP]" in texts[-1]
 
 
+@pytest.mark.slow
 async def test_held_runs_of_one_loop_leave_the_others_alone(link: Link) -> None:
     """Under ainvoke the gate is awaited: 64 runs are held, a 65th ends, and no thread is used up."""
     middleware = LoopDetectionMiddleware(max_tracked_threads=200)
