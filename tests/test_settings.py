@@ -336,6 +336,7 @@ def test_a_later_flag_wins_and_replaces_a_table() -> None:
         (["=3"], "--set =3: write KEY=VALUE, for example hard_limit=9"),
         (["a..b=3"], "--set a..b=3: write KEY=VALUE, for example hard_limit=9"),
         (["hard_limt=9"], "--set hard_limt=9: hard_limt: unknown setting, did you mean hard_limit?"),
+        (["budget.call.limit=9"], "--set budget.call.limit=9: budget.call: unknown setting, did you mean budget.tool_"),
         (["hard_limit=2"], "--set hard_limit=2: hard_limit: must be at least warn_threshold (3), is 2"),
         (["warn_threshold=9"], "--set warn_threshold=9: hard_limit: must be at least warn_threshold (9), is 5"),
         (

@@ -70,6 +70,7 @@ def main() -> NoReturn:
     if "loopscope.autostart" in sys.modules:
         # LOOPSCOPE is meant for the programs that are observed.
         sys.modules["loopscope.autostart"].disarm()
+    _open_what_is_closed()
     sys.exit(run(sys.argv[1:], in_place=True))
 
 
@@ -94,9 +95,12 @@ def run(arguments: Sequence[str], *, in_place: bool = False) -> int:
         _tell("loopscope: interrupted")
         return INTERRUPTED
     except (ReaderGone, BrokenPipeError):
-        # What is still buffered would fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()
         return 0
+    except OSError as error:
+        _tell(f"loopscope: {_place(error)}: {error.strerror or error}")
+        _give_up_stdout()
+        return USAGE
 
 
 def _invoke(arguments: Sequence[str], *, in_place: bool) -> int:
@@ -106,6 +110,23 @@ def _invoke(arguments: Sequence[str], *, in_place: bool) -> int:
     if hasattr(result, "become"):
         result = result.become() if in_place else result.run()
     return result if isinstance(result, int) else 0
+
+
+def _place(error: OSError) -> str:
+    """What could not be written to: a file by its name; else it is stdout, the only one that verbs do not guard."""
+    return str(error.filename) if error.filename is not None else "stdout"
+
+
+def _give_up_stdout() -> None:
+    """What is still buffered would fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_what_is_closed() -> None:
+    """The null device for each standard stream that the caller closed, lest a file that we open gets its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - for as long as the process lives
 
 
 def _tell(message: str) -> None:

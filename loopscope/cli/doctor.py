@@ -17,8 +17,8 @@ from loopscope.cli.options import json_option
 
 __all__ = ["command"]
 
-_OURS = "dev"
-"""The extra that is of use to those alone who work on loopscope."""
+_OURS = ("dev", "browser")
+"""The extras that are of use to those alone who work on loopscope."""
 _PACKAGES = [
     "click",
     "langchain",
@@ -73,7 +73,7 @@ def _extras() -> dict[str, str]:
     missing: dict[str, list[str]] = {}
     for requirement in requirements:
         name, _, extra = requirement.partition("extra == ")
-        if (extra := extra.strip("\"') ")) not in ("", _OURS):
+        if (extra := extra.strip("\"') ")) not in ("", *_OURS):
             package = re.split(r"[^\w.-]", name, maxsplit=1)[0]
             missing.setdefault(extra, []).extend([] if _version(package) else [package])
     return {extra: f"lacks {', '.join(names)}" if names else "installed" for extra, names in missing.items()}

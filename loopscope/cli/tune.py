@@ -268,8 +268,11 @@ def _measured(
         parts = progress.over(measure_all(work, plan, channel, many, cluster=cluster is not None))
         for each, result in zip(found, whole(parts), strict=True):
             if result.problem or not result.batches:
+                problem = result.problem or f"{each.target}: has no batch with tool calls"
+                if len(found) == 1 and each.named:
+                    raise (UsageError if result.code == UsageError.exit_code else UnreadableInputError)(problem)
                 if each.named or labels.of(each.target) is not None:
-                    tell(result.problem or f"{each.target}: has no batch with tool calls")
+                    tell(problem)
                     codes.append(result.code)
                 else:
                     silent += 1

@@ -209,11 +209,12 @@ def _line_of(place: str) -> float:
 
 
 def _place(name: str, origins: Mapping[str, str], source: str) -> str:
-    """The flag that set the field or the limit that it is compared with; else where one of them or its table is."""
+    """The flag that set the field, the limit that it is compared with, or what is in it; else where one of these is."""
     table, _, limit = name.rpartition(".")
     partner = _PARTNERS.get(name) or (f"{table}.warn" if limit == "hard_limit" else "")
     around = [".".join(name.split(".")[:length]) for length in range(name.count(".") + 1, 0, -1)]
-    places = [origins[known] for known in (*around, partner) if known in origins]
+    within = [known for known in origins if known.startswith(f"{name}.")]
+    places = [origins[known] for known in (*around, partner, *within) if known in origins]
     return next((place for place in places if place.startswith("--")), places[0] if places else source)
 
 

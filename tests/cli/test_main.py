@@ -15,13 +15,13 @@ from loopscope.cli import VERBS
 from tests.cli.conftest import Cli, Record
 
 ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")])}
 
 
 def _start(*arguments: str, folder: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")])}
     pipe = subprocess.PIPE
     command = [sys.executable, "-m", "loopscope", *arguments]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def test_without_a_verb_the_verbs_are_listed(cli: Cli) -> None:
@@ -100,6 +100,37 @@ def test_a_reader_that_has_seen_enough_is_no_error(record: Record, tmp_path: Pat
         assert process.stderr is not None
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["samples"], ["replay", "sample:enforced-stop", "--json"]])
+def test_a_full_disk_is_one_line_and_no_finding(arguments: list[str], tmp_path: Path) -> None:
+    """Exit code 1 would tell CI that a run was stopped; what is still buffered says nothing more at exit."""
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "loopscope", *arguments],
+            cwd=tmp_path, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, check=False,
+        )  # fmt: skip
+    assert (process.returncode, process.stderr) == (2, b"loopscope: stdout: No space left on device\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("samples >&-", 0, b""),
+        ("replay - <&-", 3, b"loopscope: /dev/null: is empty\n"),
+        ("attach sample:enforced-stop <&- >&-", 0, b""),
+        ("zzz <&- >&- 2>&-", 2, b""),
+    ],
+)
+def test_a_stream_that_the_caller_closed_is_the_null_device(
+    command: str, code: int, message: bytes, tmp_path: Path
+) -> None:
+    """A service without standard streams gets its exit code, and no file that is read takes the number of stdout."""
+    shell = ["sh", "-c", f'exec "$0" -m loopscope {command}', sys.executable]
+    process = subprocess.run(shell, cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.PIPE, check=False)
+    assert (process.returncode, process.stderr) == (code, message)
 
 
 def test_an_interrupt_is_exit_code_130(tmp_path: Path) -> None:

@@ -232,9 +232,28 @@ def test_errors_of_one_recording_do_not_stop_the_rest(cli: Cli, record: Record) 
         0,
         "loopscope: 2 files in folders passed over: no batch of tool calls in them\n",
     )
-    outcome = cli("tune", "broken.jsonl")
+    outcome = cli("tune", "broken.jsonl", "empty.jsonl")
     assert (outcome.code, outcome.out) == (3, "")
     assert outcome.err.splitlines()[-1] == "loopscope: tune: no recording with a batch of tool calls could be read"
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "message"),
+    [
+        ("broken.jsonl", 3, "broken.jsonl: has no readable event; line 1 is not JSON"),
+        ("empty.jsonl", 3, "empty.jsonl: has no batch with tool calls"),
+        ("missing.jsonl", 3, "missing.jsonl: no such file"),
+        ("sample:nope", 2, "there is no sample 'nope'"),
+    ],
+)
+def test_the_only_recording_has_its_own_error(cli: Cli, target: str, code: int, message: str) -> None:
+    """One line, and the exit code that the other verbs have for it."""
+    Path("broken.jsonl").write_text("nonsense\n")
+    Path("empty.jsonl").write_text('{"kind":"header","format":"loopscope/1","policy":null,"enforced":false}\n')
+    outcome = cli("tune", target)
+    assert (outcome.code, outcome.out) == (code, "")
+    assert outcome.err.startswith(f"loopscope: {message}")
+    assert outcome.err.count("\n") == 1
 
 
 def test_lines_that_cannot_be_read_are_counted(cli: Cli, record: Record) -> None:
