@@ -60,6 +60,7 @@ def test_plot_and_page(session: Session, tmp_path: Path) -> None:
     picture = session.plot(theme="dark")
     assert picture.startswith("<svg ")
     assert picture._repr_svg_() == str(picture)
+    assert repr(picture) == "<a picture, as SVG>"
     assert "loopscope tune" in session.plot("hard_limit=4..6", window_size=[10, 20])
     written = session.to_html(tmp_path / "run.html")
     assert written.read_text(encoding="utf-8").startswith("<!doctype html>")
