@@ -159,6 +159,11 @@ class Between(Generic[T]):
         found.extend(range(at, rows.stop))
         return found
 
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Numbers of batches, rows, and numbers with other things: while it is the same, the same numbers have some."""
+        return len(self._starts), self._rows, len(self._numbers)
+
     def items(self) -> Iterator[tuple[int, Sequence[T | int]]]:
         """All that is not empty, by number."""
         return ((number, self[number]) for number in range(len(self._starts)) if number in self)

@@ -25,7 +25,7 @@ from loopscope.engine.snapshot import Snapshot
 from loopscope.engine.trail import Outcome
 from loopscope.session.timeline import Timeline
 
-__all__ = ["Folded", "Reader", "identity_of", "refold"]
+__all__ = ["Folded", "Reader", "identity_of", "prepare", "refold"]
 
 _MOST_KEPT = 50_000
 """Batches of the longest run of which something is kept: some 20 MB."""
@@ -69,10 +69,15 @@ class _Hashed(NamedTuple):
 class _Prepared:
     """What is kept of one run."""
 
-    __slots__ = ("arrivals", "hashed", "lock", "stubs")
+    __slots__ = ("arrivals", "between", "hashed", "lock", "noted", "spending", "stubs")
 
     def __init__(self) -> None:
         self.stubs: list[Batch] = []
+        """Batches without what only budgets look at."""
+        self.spending: list[Batch] = []
+        """The same with it; made when a policy first has budgets."""
+        self.between: object = None
+        self.noted: dict[bool, set[int]] = {}
         self.arrivals: list[_Arrival] = []
         self.hashed: dict[tuple[object, ...], list[_Hashed]] = {}
         self.lock = Lock()
@@ -80,11 +85,29 @@ class _Prepared:
     def extend(self, timeline: Timeline, last: int) -> None:
         """Make what a fold of the first `last` batches needs."""
         with self.lock:
-            self.stubs.extend(timeline.stub(number) for number in range(len(self.stubs) + 1, last + 1))
+            self.stubs.extend(_unpaid(timeline.stub(number)) for number in range(len(self.stubs) + 1, last + 1))
             rows = timeline.results
             for row in range(len(self.arrivals), len(rows)):
                 place, outcome, seq = timeline.arrival(row)
                 self.arrivals.append(_Arrival(timeline.scope_of(rows.batch[row]), place, outcome, seq))
+
+    def batches(self, timeline: Timeline, last: int, *, budgets: bool) -> list[Batch]:
+        """The batches for a fold: with what they cost only where that counts, as to add it up takes a fifth of it."""
+        if not budgets:
+            return self.stubs
+        with self.lock:
+            self.spending.extend(timeline.stub(number) for number in range(len(self.spending) + 1, last + 1))
+            return self.spending
+
+    def notable(self, timeline: Timeline, *, results: bool) -> set[int]:
+        """After how many batches the engine must see something; results only where it looks at them."""
+        with self.lock:
+            size = timeline.between.size
+            if size != self.between:
+                self.between, self.noted = size, {}
+            if results not in self.noted:
+                self.noted[results] = _noted(timeline, results=results)
+            return self.noted[results]
 
     def hash(self, detector: LoopDetector, reader: Reader, last: int, wanted: Callable[[], bool]) -> list[_Hashed]:
         """The first `last` batches under the identity of a detector; fewer once nobody wants them."""
@@ -131,10 +154,11 @@ def refold(
         if len(hashed) < last:
             return None
     found: list[Decision] = []
-    noted = _noted(timeline, results=detector.sees_results)
+    noted = prepared.notable(timeline, results=detector.sees_results)
+    stubs = prepared.batches(timeline, last, budgets=bool(policy.budget))
     rows, digests, names, repeats = timeline.batches, timeline.hashes.values, timeline.names.values, timeline.repeats
     fold, add = detector.fold, found.append
-    for row, stub in enumerate(islice(prepared.stubs, last)):
+    for row, stub in enumerate(islice(stubs, last)):
         if row in noted:
             _pass_over(timeline, detector, prepared.arrivals, row, found)
         if row % _LOOK == 0 and not wanted():
@@ -149,8 +173,17 @@ def refold(
     return Folded(found, sum(each.kept for each in islice(hashed, last)))
 
 
+def prepare(timeline: Timeline) -> None:
+    """Make now what the first of many folds would have to; callable from any thread."""
+    if len(timeline) <= _MOST_KEPT:
+        _KEPT.setdefault(timeline, _Prepared()).extend(timeline, len(timeline))
+
+
+def _unpaid(stub: Batch) -> Batch:
+    return msgspec.structs.replace(stub, ts=None, usage=None, calls=stub.calls[:1])
+
+
 def _noted(timeline: Timeline, *, results: bool) -> set[int]:
-    """After how many batches the engine must see something; results only where it looks at them."""
     between = list(timeline.between.items())
     return {number for number, items in between if results or any(not isinstance(item, int) for item in items)}
 

@@ -306,3 +306,27 @@ def test_of_very_long_runs_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     other = session_of([same(n) for n in range(1, 8)])
     assert other.whatif(Policy(hard_limit=6)) == kept
     assert other.timeline not in refold._KEPT
+
+
+def test_what_a_trial_needs_can_be_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is the same; of a run too long to be kept nothing is made."""
+    stream = [same(n) for n in range(1, 8)]
+    session, other = session_of(stream), session_of(stream)
+    refold.prepare(session.timeline)
+    assert len(refold._KEPT[session.timeline].stubs) == 7
+    assert session.whatif(Policy(hard_limit=6)) == other.whatif(Policy(hard_limit=6))
+    monkeypatch.setattr(refold, "_MOST_KEPT", 3)
+    long = session_of(stream)
+    refold.prepare(long.timeline)
+    assert long.timeline not in refold._KEPT
+
+
+def test_what_a_batch_cost_counts_where_a_policy_has_budgets() -> None:
+    """After an override that needs none of it, and before another; also what a run brought meanwhile."""
+    session, plain = session_of([same(n) for n in range(1, 5)]), Policy(hard_limit=6)
+    priced = plain.with_(budget={"cost_usd": {"limit": 1.5}, "wall_clock_s": {"limit": 5}})
+    assert session.whatif(plain).override.stops == 0
+    assert session.whatif(priced).override.stops == 2
+    session.append([Line(same(n), n - 1, 1) for n in range(5, 8)])
+    assert session.whatif(priced).override.stops == 5
+    assert session.whatif(plain).override.stops == 2

@@ -17,6 +17,7 @@ from loopscope.engine.policy import Policy
 from loopscope.errors import PolicyError
 from loopscope.session.draft import Draft, Path, Value, get, kind, settings, tools_of
 from loopscope.session.journal import Journal
+from loopscope.session.refold import prepare
 from loopscope.session.session import Session
 from loopscope.session.whatif import Trial
 from loopscope.views import whatif
@@ -77,6 +78,7 @@ class WhatIfPane(LinePane):
         self._last: dict[int, Trial] = {}
         """What each column showed last."""
         self._trying: Policy | None = None
+        self._prepared = False
         self._again: Timer | None = None
         self._late: Timer | None = None
         self._drawn_width = 0
@@ -154,7 +156,14 @@ class WhatIfPane(LinePane):
         """Draw what is known, and try what is not."""
         super().show()
         if self.display and len(self.session):
+            self._prepare()
             self._try()
+
+    def _prepare(self) -> None:
+        """While one looks for a setting: what the first trial would have to make, so that no key waits for it."""
+        if not self._prepared:
+            self._prepared = True
+            self.run_worker(partial(prepare, self.session.timeline), thread=True, group="whatif-prepare")
 
     def _try(self) -> None:
         """One trial at a time: the next one begins when this one ends, or gives up."""
