@@ -17,12 +17,10 @@ from loopscope.engine.events import Event, Header
 from loopscope.engine.policy import Policy
 from loopscope.errors import CannotAttachError, PolicyError, UsageError
 from loopscope.recording.inert import inert
-from loopscope.recording.reader import Line, Reader
-from loopscope.samples import sample
-from loopscope.settings import RECORDING
 
 if TYPE_CHECKING:
     from loopscope.link.discovery import Entry
+    from loopscope.recording.reader import Line, Reader
     from loopscope.session.loading import Loading
     from loopscope.session.session import Session
     from loopscope.settings import Choice, Settings
@@ -83,6 +81,8 @@ def open_target(target: str | os.PathLike[str], *, keep: bool = False, channel: 
         UsageError: if there is no such sample, or a channel is named for what has none.
         UnreadableInputError: if it cannot be opened.
     """
+    from loopscope.recording.reader import Reader  # noqa: PLC0415 - what is live has none
+
     name = os.fspath(target)
     if _may_be_foreign(name) and (reader := _foreign(name, channel, keep=keep)) is not None:
         return Events(name, reader)
@@ -91,6 +91,8 @@ def open_target(target: str | os.PathLike[str], *, keep: bool = False, channel: 
     if name == STDIN:
         return Events("stdin", Reader(sys.stdin.buffer, keep=keep))
     if name.startswith(_SAMPLE):
+        from loopscope.samples import sample  # noqa: PLC0415 - as above
+
         return Events(name, Reader(sample(name.removeprefix(_SAMPLE)).file, keep=keep))
     return Events(name, Reader(name, keep=keep))
 
@@ -239,6 +241,7 @@ def open_session(target: str | os.PathLike[str], choice: Choice, channel: str | 
 
 def start_session(target: str | os.PathLike[str], choice: Choice, channel: str | None = None) -> Loading:
     """A session that has yet to read its target; arguments and errors as for `open_session`."""
+    from loopscope.recording.reader import Reader  # noqa: PLC0415 - what is live has none
     from loopscope.session.loading import Loading  # noqa: PLC0415 - a replay needs none
     from loopscope.session.session import Session  # noqa: PLC0415 - as above
     from loopscope.session.timeline import Origin  # noqa: PLC0415 - as above
@@ -267,6 +270,8 @@ def _overlaid(lines: Iterable[Line], choice: Choice, name: str) -> Iterator[Loca
 
 def _at(error: PolicyError, line: str) -> PolicyError:
     """The same problems: those of the recording's own at its line, those of a flag or a file where they are."""
+    from loopscope.settings import RECORDING  # noqa: PLC0415 - what is live brings its own limits
+
     return PolicyError(
         [problem._replace(where=line) if problem.where == RECORDING else problem for problem in error.problems]
     )

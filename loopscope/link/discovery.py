@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import socket
 import stat
 import sys
@@ -65,6 +64,8 @@ _decoder = msgspec.json.Decoder(Entry)
 
 def new_entry(transport: Literal["unix", "tcp"], address: str, name: str, *, control: bool) -> Entry:
     """The entry of this process."""
+    import secrets  # noqa: PLC0415 - who looks needs none
+
     pid = os.getpid()
     return Entry(
         pid=pid,
@@ -83,6 +84,8 @@ def new_entry(transport: Literal["unix", "tcp"], address: str, name: str, *, con
 
 def write(entry: Entry, path: Path) -> None:
     """Put the entry into its file, in one step."""
+    import secrets  # noqa: PLC0415 - as above
+
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
     try:

@@ -5,7 +5,6 @@ Apart since adapters make it, the reader checks it, and the engine compares resu
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import NamedTuple
 
 from loopscope.engine.identity import dumps
@@ -78,4 +77,6 @@ def _utf8(text: str) -> bytes:
 
 
 def _digest(data: bytes) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - loading OpenSSL takes time, and who only looks digests little
+
     return sha256(data).hexdigest()[:16]

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from loopscope.engine.events import Event, Header, PolicySet
 from loopscope.engine.policy import DEFAULT, PRESETS, Policy
 from loopscope.errors import PolicyError, Problem
+from loopscope.recording.dotted import flat
 from loopscope.settings.documents import Document, find, read
 from loopscope.settings.overrides import Override, apply, parse_override
-from loopscope.settings.positions import KeyPath
 
 __all__ = ["PRESETS", "RECORDING", "Choice", "Settings", "flat", "load_policy", "load_settings"]
 
@@ -216,13 +216,3 @@ def _place(name: str, origins: Mapping[str, str], source: str) -> str:
     within = [known for known in origins if known.startswith(f"{name}.")]
     places = [origins[known] for known in (*around, partner, *within) if known in origins]
     return next((place for place in places if place.startswith("--")), places[0] if places else source)
-
-
-def flat(values: object, path: KeyPath = ()) -> dict[str, Any]:
-    """Tables within tables as one, by dotted name; an empty table is a value of its own."""
-    if not isinstance(values, Mapping) or (path and not values):
-        return {".".join(path): values}
-    leaves: dict[str, Any] = {}
-    for key, value in values.items():
-        leaves |= flat(value, (*path, str(key)))
-    return leaves

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from loopscope.engine.explain import headline
+from loopscope.recording.dotted import flat
 from loopscope.session.session import Lane, Session
-from loopscope.settings import flat
 from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, STYLE
 from loopscope.views.model import Line, Span, clip, crop, line_width

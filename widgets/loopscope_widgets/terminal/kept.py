@@ -6,7 +6,6 @@ not there, and what cannot be written is not kept: breakpoints are worth no erro
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -47,6 +46,8 @@ def _folder() -> Path:
 
 
 def _file(name: str) -> Path:
+    import hashlib  # noqa: PLC0415 - OpenSSL takes time to load, and few keep breakpoints
+
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return _folder() / f"{digest}.json"
 
@@ -54,7 +55,7 @@ def _file(name: str) -> Path:
 def breakpoints_of(source: str) -> list[Breakpoint]:
     """The breakpoints that this recording had when it was last looked at."""
     name = _name(source)
-    if name is None:
+    if name is None or not _folder().is_dir():
         return []
     try:
         kept = msgspec.json.decode(_file(name).read_bytes(), type=_Kept)
