@@ -156,7 +156,8 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self._back: Style | None = None
 
     def on_mount(self) -> None:
-        """In ASCII the scroll bar is too."""
+        """In ASCII the scroll bar is too. The title is in the first picture: later it would call for another one."""
+        self._entitle(*self._heading())
         if self.app.has_class(ASCII):
             self.vertical_scrollbar.renderer = _WholeCells  # type: ignore[misc]
 
@@ -166,13 +167,17 @@ class LinePane(ScrollView, can_focus=True, inherit_bindings=False):
         self._made_for = None
         if not self.display or self.size.width <= 0:
             return
-        self._entitle(self.heading, *self.beside)
+        self._entitle(*self._heading())
         self._make()
         self._reach(self.content_region.width, len(self._lines))
         if before is None or before[0] != self.content_region.size:
             self.refresh()
         else:
             self._refresh_changed(before[1])
+
+    def _heading(self) -> tuple[str, ...]:
+        """What the border is to say, in parts; may hold text from outside."""
+        return (self.heading, *self.beside)
 
     def _entitle(self, *title: str) -> None:
         """What the border says; the same again is not drawn again."""

@@ -38,11 +38,14 @@ class DecisionsPane(LinePane):
         if not self.display or self.size.width <= 0:
             return
         self._row = self.entries.place(self.session.cursor)
-        self.heading = f"{self.number} {self.name}{self._filtered()}"
-        self._entitle(self.heading)
+        self._entitle(*self._heading())
         self._reach(self.size.width, len(self.entries) + self._head)
         self._see(self._row)
         self.refresh()
+
+    def _heading(self) -> tuple[str, ...]:
+        """With what it is filtered by."""
+        return (f"{self.heading}{self._filtered()}",)
 
     def _filtered(self) -> str:
         words = self.entries.filter.strip()

@@ -101,7 +101,6 @@ class InspectPane(LinePane):
         self.show()
         self.chosen = chosen if chosen is not None and chosen < len(self._links) else None
 
-    def show(self) -> None:
-        """Draw anew, for the batch at the cursor."""
-        self.heading = f"{self.number} {self.name} #{self.session.cursor}"
-        super().show()
+    def _heading(self) -> tuple[str, ...]:
+        """With the batch at the cursor."""
+        return (f"{self.heading} #{self.session.cursor}", *self.beside)

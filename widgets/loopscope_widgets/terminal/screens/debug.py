@@ -417,13 +417,14 @@ class DebugScreen(Halting, Trying, KeyedScreen):
         return next(pane for pane in self.panes if pane.number == number)
 
     def _mark_shown(self, number: int) -> None:
+        seen = self.is_running
         self.tabs.current = number
         for pane in self.panes:
-            pane.set_class(pane.number == number, "-shown")
+            pane.set_class(pane.number == number, "-shown", update=seen)
             if number in _MIDDLE and pane.number in _MIDDLE:
-                pane.set_class(pane.number != number, "-behind")
-        self.set_class(number == self.decisions.number, "-log")
-        self.set_class(number in _LEFT, "-left")
+                pane.set_class(pane.number != number, "-behind", update=seen)
+        self.set_class(number == self.decisions.number, "-log", update=seen)
+        self.set_class(number in _LEFT, "-left", update=seen)
 
     def action_pane(self, number: int) -> None:
         """Focus a pane."""
