@@ -17,12 +17,14 @@ from loopscope.engine.events import Batch, Call, DecisionMade, Result, RunStart
 from loopscope.engine.policy import Policy
 from loopscope.link.endpoint import listen
 from loopscope.recording.bus import bus
+from loopscope.recording.preview import preview
 
 _NEVER = Policy(tool_freq_warn=10**9, tool_freq_hard_limit=10**9)
 _SCOPES = 5
 _EVENTS = 3
 """Of one batch: itself, its decision, its result."""
 _STEP = 0.01
+_FOUND = preview("no match")
 
 
 def main(batches: int, rate: float) -> None:
@@ -64,7 +66,7 @@ def _batch(detector: LoopDetector, number: int) -> None:
                 layer=made.layer, tool=made.tool, count=made.count, threshold=made.threshold, **place,
             ),
         )  # fmt: skip
-        _tell(detector, Result(seq=bus.next_seq(), call_id=call.id, status="ok", content="no match", size=8, **place))
+        _tell(detector, Result(seq=bus.next_seq(), call_id=call.id, status="ok", **_FOUND._asdict(), **place))
 
 
 def _tell(detector: LoopDetector, event: RunStart | DecisionMade | Result) -> None:

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "Wish", "print_events", "watch", "watch_file", "watch_server"]
 
 
-_AT_ONCE = 0.1
-"""Seconds for which a past is taken in before the screen opens: all of most, the beginning of others."""
+_AT_ONCE = 0.005
+"""Seconds of work for which a past is taken in before the screen opens: all of most, the beginning of others."""
+_PATIENCE = 0.1
+"""Seconds for that where the process is slow to tell it."""
 
 
 class Wish(NamedTuple):
@@ -132,17 +134,16 @@ class Begun(_Around):
 
     Args:
         feed: what is followed.
-        live: the session that takes it in.
-        newest: `seq` of the newest event that there is; what comes later is not waited for.
+        live: the session that takes it in; what comes after the past that it knows of is not waited for.
     """
 
-    def __init__(self, feed: Feed, live: LiveSession, newest: int) -> None:
+    def __init__(self, feed: Feed, live: LiveSession) -> None:
         self._feed = feed
         self._rest = iter(feed)
-        end = time.monotonic() + _AT_ONCE
+        worked, waited = time.process_time() + _AT_ONCE, time.monotonic() + _PATIENCE
         for message in self._rest:
             live.take([message])
-            if getattr(message, "seq", 0) >= newest or time.monotonic() > end:
+            if live.share is None or time.process_time() > worked or time.monotonic() > waited:
                 break
         if len(live.session):
             live.session.seek(len(live.session))
@@ -168,8 +169,8 @@ def watch(process: Entry, wish: Wish) -> None:
         if wish.control and not feed.welcome.control:
             raise CannotAttachError(f"{feed.name}: {feed.capabilities['pause']}")
         enforced = any(engine.enforced for engine in feed.welcome.engines)
-        live = LiveSession(feed.name, enforced=enforced)
-        if not _show(feed, live, wish, enforced=enforced, newest=feed.welcome.seq):
+        live = LiveSession(feed.name, enforced=enforced, newest=feed.welcome.seq)
+        if not _show(feed, live, wish, enforced=enforced):
             _print_view(feed, live, wish)
     finally:
         feed.close()
@@ -224,7 +225,7 @@ def watch_server(target: str, choice: Choice, wish: Wish) -> None:
         feed.close()
 
 
-def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool, newest: int | None = None) -> bool:
+def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool) -> bool:
     """Everything that comes, as the user wants to see it; False where there is no screen and nothing else was asked."""
     from loopscope.cli.terminal import why_no_screen
 
@@ -234,7 +235,8 @@ def _show(feed: Feed, live: LiveSession, wish: Wish, *, enforced: bool, newest: 
     elif not why_no_screen():
         from loopscope_widgets.terminal import run
 
-        source = source if newest is None else Begun(source, live, newest)
+        if live.share is not None:
+            source = Begun(source, live)
         run(live.session, feed=source, live=live, theme=wish.theme, ascii=wish.ascii_only, no_color=wish.no_color)
     elif wish.record is not None:
         for message in source:
@@ -251,10 +253,9 @@ def _print_view(feed: Follow, live: LiveSession, wish: Wish) -> None:
     from loopscope.views.text import render
 
     tell(f"{why_no_screen()}: this is the view as text, as it is now")
-    newest = feed.welcome.seq
     for message in feed:
         live.take([message])
-        if getattr(message, "seq", 0) >= newest:
+        if live.share is None:
             break
     live.session.open_at_first_stop()
     ascii_only = wish.ascii_only or not can_draw(sys.stdout.encoding)

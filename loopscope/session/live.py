@@ -32,6 +32,7 @@ class LiveSession:
         origins: where each setting came from, by dotted name, where the limits are this viewer's own; None where they
             are those of the process that is looked at.
         what: what is looked at: `process`, `file` or `server`.
+        newest: `seq` of the newest event that there was when the target was reached, where it tells.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class LiveSession:
         enforced: bool = False,
         origins: Mapping[str, str] | None = None,
         what: str = "process",
+        newest: int = 0,
     ) -> None:
         self._spool = Spool()
         self.session = Session(source, self._spool)
@@ -62,11 +64,14 @@ class LiveSession:
         """Our name of each breakpoint that the process was told of, by its name there."""
         self._enforced = enforced
         self._origins = origins
+        self._newest = newest
+        self._first = self._seen = 0
         self._began = False
 
     def take(self, messages: Iterable[Message]) -> None:
         """Take in what the feed tells, in order. What cannot be folded is noted among the session's problems."""
         for message in messages:
+            self._seen = getattr(message, "seq", self._seen)
             if isinstance(message, Snapshotted):
                 self._restore(message)
             elif isinstance(message, Held):
@@ -79,6 +84,13 @@ class LiveSession:
                 self._connection(message)
             else:
                 self._append(message)
+
+    @property
+    def share(self) -> float | None:
+        """How much of what there was when the target was reached is taken in, 0 to 1; None once all of it is."""
+        if self._seen >= self._newest:
+            return None
+        return (self._seen - self._first) / (self._newest - self._first)
 
     def holds(self, scope: ScopeKey | None = None) -> Held | None:
         """The batch that was held first, in this scope or in any."""
@@ -160,6 +172,7 @@ class LiveSession:
             session.tell_origins({**dict.fromkeys(_names(message.state.policy), where), **(self._origins or {})})
             header = Header(format=FORMAT, policy=message.state.policy, enforced=self._enforced)
             session.append([self._spool.keep(header)])
+            self._first = message.seq
         self.missed = message.state.batches - len(session)
         for run in message.runs:
             self._append(run)

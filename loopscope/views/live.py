@@ -45,7 +45,7 @@ def bar(live: LiveSession, width: int, *, control: bool = False) -> Line:
         control: whether this viewer may steer, which is told in a word too.
     """
     now = mode(live)
-    front, may = Span(f" {MODES[now]}", _STYLES[now]), Span("  CONTROL", "warn")
+    front, may = Span(f" {MODES[now]}{_reading(live)}", _STYLES[now]), Span("  CONTROL", "warn")
     room = width - line_width((front, may) if control else (front,))
     rest = topbar.lines(live.session, 0, 1, max(0, room))[0]
     if len(rest) > 1 and rest[1].text == _PROGRAM:
@@ -57,6 +57,12 @@ def bar(live: LiveSession, width: int, *, control: bool = False) -> Line:
         if control and span.style == "title" and may not in line:
             line.append(may)
     return crop(tuple(line), width)
+
+
+def _reading(live: LiveSession) -> str:
+    """How far the past of the target is taken in."""
+    share = live.share if live.state == "live" else None
+    return "" if share is None else f" (reading {int(share * 100)}%)"
 
 
 def held(live: LiveSession, width: int, *, control: bool) -> list[Line]:

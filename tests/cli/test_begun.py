@@ -46,8 +46,8 @@ def test_the_past_is_taken_in_and_the_rest_is_left() -> None:
     start = RunStart(seq=2, ts=1.0, thread_id="t", run_id="r", agent="a")
     past: list[Message] = [Snapshotted(seq=1, state=LoopDetector().snapshot()), start, batch(3), batch(4)]
     feed = Told([*past, batch(5), batch(6)])
-    live = LiveSession("told")
-    begun = Begun(feed, live, 4)
+    live = LiveSession("told", newest=4)
+    begun = Begun(feed, live)
     assert (len(live.session), live.session.cursor) == (2, 2)
     assert [getattr(message, "seq", None) for message in begun] == [5, 6]
 
@@ -55,7 +55,7 @@ def test_the_past_is_taken_in_and_the_rest_is_left() -> None:
 def test_a_process_without_a_past_is_not_waited_for() -> None:
     """Its state is all that there is; and the rest is the feed's own."""
     feed = Told([Snapshotted(seq=7, state=LoopDetector().snapshot()), batch(8)])
-    begun = Begun(feed, LiveSession("told"), 7)
+    begun = Begun(feed, LiveSession("told", newest=7))
     assert [getattr(message, "seq", None) for message in begun] == [8]
     assert (begun.name, begun.capabilities) == ("told", {"pause": "no"})
     assert begun.request("pause") == {"done": True}

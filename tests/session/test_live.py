@@ -108,6 +108,21 @@ def test_a_viewer_that_comes_late(policy: Policy) -> None:
     assert session.whatif(DEFAULT.with_(warn_threshold=2, hard_limit=3)).baseline.stops >= 0
 
 
+def test_how_much_of_the_past_is_there() -> None:
+    """From the state that comes first to the newest event of then; what comes after is no past."""
+    run = Run()
+    run.batch()
+    opening = run.state()
+    run.batch()
+    live = LiveSession("agent", newest=4)
+    shares = [live.share]
+    for message in (opening, *run.events[2:], Status(paused=True)):
+        live.take([message])
+        shares.append(live.share)
+    assert shares == [0.0, 0.0, 0.5, None, None]
+    assert LiveSession("agent").share is None
+
+
 def test_a_gap_replaces_the_state_and_keeps_what_is_shown() -> None:
     """Numbers go on; the engine's own are larger by what was lost."""
     run = Run()

@@ -67,6 +67,18 @@ def test_the_bar_says_the_mode_first(messages: list[Any], mode: str) -> None:
     assert "loopscope" not in plain(view.bar(live, 160))
 
 
+def test_the_bar_says_how_far_the_past_is_read() -> None:
+    """Until all that there was is there; a connection that is lost says that instead."""
+    live = LiveSession("bot", newest=8)
+    live.take([Snapshotted(seq=4, state=Snapshot(1, 0, False, DEFAULT.to_dict(), (), (), ()))])
+    live.take([Batch(seq=7, calls=(Call("c", "ls", {}),), **PLACE)])  # type: ignore[arg-type]
+    assert plain(view.bar(live, 120)).startswith(" LIVE (reading 75%) bot  ")
+    live.take([Connection(state="lost")])
+    assert plain(view.bar(live, 120)).startswith(" DISCONNECTED bot  ")
+    live.take([Connection(state="back"), Batch(seq=8, calls=(Call("d", "ls", {}),), **PLACE)])  # type: ignore[arg-type]
+    assert "reading" not in plain(view.bar(live, 120))
+
+
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_control_is_told_in_a_word(width: int) -> None:
     """Behind the name of what is looked at, so that no colour is needed to tell it."""

@@ -124,7 +124,8 @@ class LoopscopeApp(App[None]):
         except LoopscopeError as error:
             self.screen.post_message(Picker.Refused(str(error)))
             return
-        live = LiveSession(feed.name, enforced=any(engine.enforced for engine in feed.welcome.engines))
+        enforced = any(engine.enforced for engine in feed.welcome.engines)
+        live = LiveSession(feed.name, enforced=enforced, newest=feed.welcome.seq)
         self.session = live.session
         await self._put_in_front(LiveScreen(feed, live))
 

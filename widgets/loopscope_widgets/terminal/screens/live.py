@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 from textual.app import ComposeResult
@@ -33,8 +33,10 @@ from loopscope.views.topbar import scope_name
 from loopscope.views.words import plural
 from loopscope_widgets.terminal.keymap import LIVE, bindings
 from loopscope_widgets.terminal.panes.base import LineView, tell
-from loopscope_widgets.terminal.screens.control import ControlMenu, Order
 from loopscope_widgets.terminal.screens.debug import DebugScreen
+
+if TYPE_CHECKING:
+    from loopscope_widgets.terminal.screens.control import Order
 
 __all__ = ["LiveScreen"]
 
@@ -109,9 +111,9 @@ class LiveScreen(DebugScreen):
         yield self.held_lines
 
     def on_mount(self) -> None:
-        """Begin to read."""
+        """Begin to read, once there is something to see: a thread that reads would only be in the way of that."""
         self._mark_state()
-        self.run_worker(self._read, thread=True, group="feed")
+        self.call_after_refresh(self.run_worker, self._read, thread=True, group="feed")
 
     def on_unmount(self) -> None:
         """Whatever closes the screen, the agent goes on."""
@@ -343,9 +345,13 @@ class LiveScreen(DebugScreen):
         if why:
             tell(self, f"cannot control: {why}", problem=True)
             return
+        from loopscope_widgets.terminal.screens.control import ControlMenu  # noqa: PLC0415 - loaded when it is opened
+
         self.app.push_screen(ControlMenu(self._orders()), self._order)
 
     def _orders(self) -> Mapping[str, Order]:
+        from loopscope_widgets.terminal.screens.control import Order  # noqa: PLC0415 - as above
+
         first = self.live.holds()
         orders: dict[str, Order] = {}
         if first is not None:
