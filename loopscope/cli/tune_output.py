@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from loopscope.recording.inert import inert
+from loopscope.session.grid import Values
 from loopscope.session.summary import Run, Summary
 from loopscope.session.tune import Comparison, Tuning
 
@@ -62,7 +63,7 @@ def _json(data: dict[str, Any]) -> str:
     return json.dumps(data)
 
 
-def _settings(tuning: Tuning, values: Sequence[int]) -> dict[str, int]:
+def _settings(tuning: Tuning, values: Values) -> dict[str, int | float]:
     return dict(zip(tuning.grid.settings, values, strict=True))
 
 

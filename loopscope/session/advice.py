@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from loopscope.session.grid import Values
 from loopscope.session.summary import Run, Summary
 
 __all__ = ["Advice", "Inseparable", "advise"]
@@ -30,7 +31,7 @@ class Inseparable(Struct, frozen=True):
 class Advice(Struct, frozen=True):
     """The setting to take, or none, and why."""
 
-    best: tuple[int, ...] | None
+    best: Values | None
     """Values of the cell, in the order of the grid's settings; None where there is nothing to take."""
     separates: bool
     """It stops every loop and spares every healthy run."""
@@ -41,7 +42,7 @@ class Advice(Struct, frozen=True):
 def advise(
     settings: Sequence[str],
     cells: Sequence[Summary],
-    near: Mapping[tuple[int, ...], float],
+    near: Mapping[Values, float],
     runs: Sequence[Run],
     others: Mapping[str, Summary],
 ) -> Advice:

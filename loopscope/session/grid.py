@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from loopscope.engine.nearest import changed
 from loopscope.engine.policy import Policy
 from loopscope.engine.sections import COUNTERS
 from loopscope.errors import PolicyError, UsageError
 
-__all__ = ["Cell", "Grid", "default_grid", "parse_grid"]
+__all__ = ["Cell", "Grid", "Values", "default_grid", "parse_grid"]
+
+Number: TypeAlias = int | float
+Values: TypeAlias = tuple[Number, ...]
+"""Of settings, in their order, or of one setting."""
 
 MOST_CELLS = 1_000_000
-_RANGE = re.compile(r"(\d+)(?:\.\.(\d+)(?:\.\.(\d+))?)?")
+_NUMBER = r"(\d{1,15}(?:\.\d{1,6})?)"
+_RANGE = re.compile(rf"{_NUMBER}(?:\.\.{_NUMBER}(?:\.\.{_NUMBER})?)?")
 _FORM = "must be NAME=3..12, NAME=3..30..3 or NAME=10,20,40"
+_FRACTIONS = "budget."
+"""How a setting begins that takes parts of one: money, seconds, the share that warns."""
 _RELATIVE = "must be at least"
 """How a problem begins that another value of the grid may solve."""
 
@@ -25,7 +33,7 @@ _RELATIVE = "must be at least"
 class Cell(NamedTuple):
     """One setting of the grid."""
 
-    values: tuple[int, ...]
+    values: Values
     """In the order of the grid's settings."""
     policy: Policy
 
@@ -34,7 +42,7 @@ class Grid(NamedTuple):
     """Settings and the values that each is to take."""
 
     settings: tuple[str, ...]
-    values: tuple[tuple[int, ...], ...]
+    values: tuple[Values, ...]
 
     def cells(self, base: Policy) -> Iterator[Cell]:
         """Every combination that is a valid policy; a hard limit below its warning is none."""
@@ -46,7 +54,7 @@ class Grid(NamedTuple):
                 continue
             yield Cell(values, policy)
 
-    def now(self, base: Policy) -> tuple[int | None, ...]:
+    def now(self, base: Policy) -> tuple[Number | None, ...]:
         """The base's own values of the settings; None for a limit that is off."""
         return tuple(_value(base, name) for name in self.settings)
 
@@ -69,7 +77,7 @@ def parse_grid(texts: Iterable[str], base: Policy) -> Grid:
             the grid has more than a million cells.
     """
     settings: list[str] = []
-    values: list[tuple[int, ...]] = []
+    values: list[Values] = []
     for text in texts:
         name, sign, spec = text.partition("=")
         if not sign or not name.strip() or not spec:
@@ -77,7 +85,7 @@ def parse_grid(texts: Iterable[str], base: Policy) -> Grid:
         if name.strip() in settings:
             raise UsageError(f"--grid {text!r}: {name.strip()} is named twice; give all its values in one --grid")
         settings.append(name.strip())
-        values.append(_values(spec, text))
+        values.append(_values(spec, text, fractions=settings[-1].startswith(_FRACTIONS)))
         _check(name.strip(), values[-1], base, text)
     cells = prod(len(choice) for choice in values)
     if cells > MOST_CELLS:
@@ -85,19 +93,31 @@ def parse_grid(texts: Iterable[str], base: Policy) -> Grid:
     return Grid(tuple(settings), tuple(values))
 
 
-def _values(spec: str, text: str) -> tuple[int, ...]:
-    found: list[int] = []
+def _values(spec: str, text: str, *, fractions: bool) -> Values:
+    found: list[Number] = []
     for part in spec.split(","):
         match = _RANGE.fullmatch(part.strip())
-        first, last, step = (int(number) if number else None for number in match.groups()) if match else (None,) * 3
-        last, step = first if last is None else last, 1 if step is None else step
-        if first is None or last is None or not step or last < first or (last - first) // step >= MOST_CELLS:
+        if match is None or ("." in part.replace("..", "") and not fractions):
             raise UsageError(f"--grid {text!r}: {_FORM}")
-        found.extend(range(first, last + 1, step))
+        first, last, step = (Decimal(number or 0) for number in match.groups())
+        if match[2] is None:
+            last = first
+        if match[3] is None:
+            # One apart is what counts are; of money and seconds nobody can tell.
+            step = Decimal(first == last or first == int(first))
+        if not step or last < first:
+            raise UsageError(f"--grid {text!r}: {_FORM}")
+        if (many := int((last - first) / step) + 1) > MOST_CELLS:
+            raise UsageError(f"--grid {text!r}: {_FORM}, of at most {MOST_CELLS:,} values; {many:,} are too many")
+        found.extend(_plain(first + place * step) for place in range(many))
     return tuple(dict.fromkeys(found))
 
 
-def _check(name: str, values: Sequence[int], base: Policy, text: str) -> None:
+def _plain(number: Decimal) -> Number:
+    return int(number) if number == int(number) else float(number)
+
+
+def _check(name: str, values: Sequence[Number], base: Policy, text: str) -> None:
     """A setting that no value of the grid makes valid is a mistake in its name or its kind."""
     problem: PolicyError | None = None
     for value in values:
@@ -114,7 +134,7 @@ def _check(name: str, values: Sequence[int], base: Policy, text: str) -> None:
     raise UsageError(f"--grid {text!r}: {problem}")
 
 
-def _changed(base: Policy, changes: Mapping[str, int]) -> Policy:
+def _changed(base: Policy, changes: Mapping[str, Number]) -> Policy:
     """All changes at once, since a warning and its hard limit may only fit together."""
     plain = {name: value for name, value in changes.items() if "." not in name}
     policy = base.with_(**plain) if plain else base
@@ -127,21 +147,21 @@ def _changed(base: Policy, changes: Mapping[str, int]) -> Policy:
         elif name.startswith("budget."):
             policy = _with_budget(policy, name, value)
         elif "." in name:
-            policy = changed(policy, name, value)
+            policy = changed(policy, name, int(value))
     return policy.with_(tool_freq_overrides={**policy.tool_freq_overrides, **tools}) if tools else policy
 
 
-def _with_budget(policy: Policy, name: str, limit: int) -> Policy:
-    """Another limit of a budget; the share that warns stays."""
+def _with_budget(policy: Policy, name: str, value: Number) -> Policy:
+    """Another limit of a budget, or share of it that warns; the other one stays."""
     counter, _, part = name.removeprefix("budget.").partition(".")
-    if part != "limit" or counter not in COUNTERS:
-        raise KeyError(name)
     known = policy.budget.get(counter)
-    own = {"limit": limit} if known is None else {"limit": limit, "warn": known.warn}
-    return policy.with_(budget={**policy.budget, counter: own})
+    if counter not in COUNTERS or not (part == "limit" or (part == "warn" and known is not None)):
+        raise KeyError(name)
+    own = {} if known is None else {"limit": known.limit, "warn": known.warn}
+    return policy.with_(budget={**policy.budget, counter: {**own, part: value}})
 
 
-def _value(policy: Policy, name: str) -> int | None:
+def _value(policy: Policy, name: str) -> Number | None:
     """The policy's own value of a setting; None where it is off."""
     if name.startswith("tool_freq_overrides."):
         tool, _, part = name.removeprefix("tool_freq_overrides.").rpartition(".")
@@ -150,4 +170,4 @@ def _value(policy: Policy, name: str) -> int | None:
     owner: Any = policy
     for part in name.split("."):
         owner = owner.get(part) if isinstance(owner, Mapping) else getattr(owner, part, None)
-    return owner if isinstance(owner, int) else None
+    return owner if isinstance(owner, (int, float)) else None

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from loopscope.session.grid import Values
 from loopscope.session.sweep import Outcome
 
 __all__ = ["Label", "Run", "Summary", "summarise"]
@@ -31,7 +32,7 @@ class Run(Struct, frozen=True):
 class Summary(Struct, frozen=True):
     """What one policy does to all runs."""
 
-    values: tuple[int, ...]
+    values: Values
     """In the order of the grid's settings; empty where there is no grid."""
     warned: int
     """Runs with a warning or a stop."""
@@ -52,7 +53,7 @@ class Summary(Struct, frozen=True):
     loops_not_stopped: int
 
 
-def summarise(values: tuple[int, ...], runs: Sequence[Run], index: int) -> Summary:
+def summarise(values: Values, runs: Sequence[Run], index: int) -> Summary:
     """The runs' outcomes under one policy, added up."""
     stops: list[int] = []
     warned = batches = tokens = lost = healthy_warned = healthy_stopped = missed = not_stopped = 0

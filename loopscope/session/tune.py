@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from loopscope.engine.policy import Policy
 from loopscope.session.advice import Advice, advise
-from loopscope.session.grid import Cell, Grid
+from loopscope.session.grid import Cell, Grid, Values
 from loopscope.session.summary import Run, Summary, summarise
 from loopscope.session.sweep import Outcome, Sweeper
 from loopscope.session.timeline import Timeline
@@ -107,13 +107,13 @@ def compare_policies(policies: Mapping[str, Policy], runs: Sequence[Run]) -> Com
     return Comparison(tuple(runs), tuple(policies), tuple(policies.values()), totals)
 
 
-def _distance(cell: Cell, now: Sequence[int | None]) -> float:
+def _distance(cell: Cell, now: Sequence[float | None]) -> float:
     """How far a cell is from what is now, each setting as a share of its own value."""
     pairs = zip(cell.values, now, strict=True)
     return sum(abs(value - own) / max(1, own) for value, own in pairs if own is not None)
 
 
-def _front(cells: Sequence[Summary], near: Mapping[tuple[int, ...], float], *, labelled: bool) -> list[Summary]:
+def _front(cells: Sequence[Summary], near: Mapping[Values, float], *, labelled: bool) -> list[Summary]:
     """Cells that are not beaten; of those that do the same, the one nearest to the base."""
 
     def harm(cell: Summary) -> tuple[int, int]:

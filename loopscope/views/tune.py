@@ -9,6 +9,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
+from loopscope.session.grid import Values
 from loopscope.session.summary import Run, Summary
 from loopscope.session.sweep import Outcome
 from loopscope.session.tune import Tuning
@@ -51,11 +52,11 @@ _ALWAYS = (
 class Slice(NamedTuple):
     """Two settings as axes, the others fixed."""
 
-    columns: tuple[int, ...]
+    columns: Values
     """Values of the first setting."""
-    rows: tuple[int, ...]
+    rows: Values
     """Values of the second one; one row where the grid has one setting."""
-    fixed: tuple[int, ...]
+    fixed: Values
     """Of the third setting on."""
 
 
@@ -95,21 +96,21 @@ class Map:
         self._ranges: dict[str, tuple[float, float]] = {}
 
     @property
-    def start(self) -> tuple[int, ...]:
+    def start(self) -> Values:
         """The cell to begin at: the advised one, else that of today's limits, else the first of the front."""
         wanted = (self.tuning.advice.best, self.now, *(cell.values for cell in self.tuning.front))
         return next((values for values in wanted if values in self.index), ())
 
-    def slice_of(self, values: tuple[int, ...]) -> int:
+    def slice_of(self, values: Values) -> int:
         """The slice that holds a cell; the first one where there is no such cell."""
         return next((n for n, each in enumerate(self.slices) if each.fixed == values[2:]), 0)
 
-    def values(self, part: Slice, column: int, row: int) -> tuple[int, ...]:
+    def values(self, part: Slice, column: int, row: int) -> Values:
         """The values of the cell at a place of a slice, in the order of the settings."""
         first = (part.columns[column],)
         return first if len(self.tuning.grid.settings) == 1 else (*first, part.rows[row], *part.fixed)
 
-    def cell(self, values: tuple[int, ...]) -> Summary | None:
+    def cell(self, values: Values) -> Summary | None:
         """The cell; None where its values are no valid policy."""
         place = self.index.get(values)
         return None if place is None else self.tuning.cells[place]
@@ -132,7 +133,7 @@ class Map:
             known = self._ranges[metric.name] = (min(found, default=0.0), max(found, default=0.0))
         return known
 
-    def sign(self, values: tuple[int, ...]) -> str:
+    def sign(self, values: Values) -> str:
         """What a cell is beside its number: `●` advised, `◆` on the front, `○` today's limits."""
         if values == self.tuning.advice.best:
             return "●"
@@ -140,7 +141,7 @@ class Map:
             return "○"
         return "◆" if values in self.front else " "
 
-    def setting(self, values: tuple[int, ...]) -> str:
+    def setting(self, values: Values) -> str:
         """A cell in words, as `--set` takes it; safe to draw."""
         return " ".join(f"{safe_name(n)}={value}" for n, value in zip(self.tuning.grid.settings, values, strict=True))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, cast
 
 from loopscope.recording.inert import inert
+from loopscope.session.grid import Values
 from loopscope.session.summary import Run, Summary
 from loopscope.session.tune import Tuning
 from loopscope.views.cells import cell_len
@@ -100,7 +101,7 @@ def legend() -> Line:
     return tuple(Span(f"{sign} {said}   ", "dim") for sign, said in _SIGNS)
 
 
-def cell_lines(sheet: Map, values: tuple[int, ...], width: int) -> list[Line]:
+def cell_lines(sheet: Map, values: Values, width: int) -> list[Line]:
     """One cell: its settings, and all that is counted of it."""
     tuning, cell = sheet.tuning, sheet.cell(values)
     title: Line = (Span(sheet.setting(values), "title"), Span(f"  {_said(sheet, values)}", "dim"))
@@ -110,7 +111,7 @@ def cell_lines(sheet: Map, values: tuple[int, ...], width: int) -> list[Line]:
     return [crop(title, width), *((Span(f" {piece}"),) for piece in told)]
 
 
-def _said(sheet: Map, values: tuple[int, ...]) -> str:
+def _said(sheet: Map, values: Values) -> str:
     return dict(_SIGNS).get(sheet.sign(values), "")
 
 
@@ -133,7 +134,7 @@ def _saved(cell: Summary) -> str:
     return f"saved by stopping: {plural(cell.saved_batches, 'batch')}{tokens}{cost}"
 
 
-def runs(sheet: Map, values: tuple[int, ...], width: int, chosen: int = -1) -> list[Line]:
+def runs(sheet: Map, values: Values, width: int, chosen: int = -1) -> list[Line]:
     """Every run under a cell, the chosen one marked."""
     place = sheet.index.get(values)
     if place is None:

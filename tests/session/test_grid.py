@@ -36,6 +36,11 @@ def test_grids(texts: list[str], settings_: tuple[str, ...], values: Any) -> Non
         ("hard_limit=1..9..0", "must be NAME=3..12"),
         ("hard_limit=1..2..3..4", "must be NAME=3..12"),
         ("hard_limit=1..99999999", "must be NAME=3..12"),
+        ("hard_limit=1..99999999", "99,999,999 are too many"),
+        ("hard_limit=3.5,4", "must be NAME=3..12"),
+        ("hard_limit=3...5", "must be NAME=3..12"),
+        ("budget.cost_usd.limit=0.1..0.5", "must be NAME=3..12"),
+        ("budget.cost_usd.limit=0.0", "must be"),
         ("hard_limt=3", "did you mean hard_limit?"),
         ("cycle.hsh.warn=3", "there is no setting"),
         ("identity.x=3", "there is no setting"),
@@ -90,6 +95,17 @@ def test_budgets_can_be_swept() -> None:
     assert [cell.policy.budget["tool_calls"].limit for cell in grid.cells(Policy())] == [10, 20]
     base = Policy.parse({"budget": {"tool_calls": {"limit": 5, "warn": 0.5}}})
     assert [cell.policy.budget["tool_calls"].warn for cell in grid.cells(base)] == [0.5, 0.5]
+
+
+def test_money_is_swept_in_parts() -> None:
+    """So are the shares that warn; no step adds up to a number that nobody wrote."""
+    grid = parse_grid(["budget.cost_usd.limit=0.05,0.1..0.4..0.1,2"], Policy())
+    assert grid.values == ((0.05, 0.1, 0.2, 0.3, 0.4, 2),)
+    assert [cell.policy.budget["cost_usd"].limit for cell in grid.cells(Policy())] == [0.05, 0.1, 0.2, 0.3, 0.4, 2]
+    base = Policy.parse({"budget": {"cost_usd": {"limit": 0.5}}})
+    shares = parse_grid(["budget.cost_usd.warn=0.5..0.9..0.2"], base)
+    assert [cell.policy.budget["cost_usd"].warn for cell in shares.cells(base)] == [0.5, 0.7, 0.9]
+    assert shares.now(base) == (0.8,)
 
 
 def test_the_bases_own_values_are_known() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from loopscope import __version__
 from loopscope.recording.inert import inert
+from loopscope.session.grid import Values
 from loopscope.session.summary import Run
 from loopscope.session.tune import Comparison, Tuning
 from loopscope.views.tune import Map, Metric, Slice, verdict, wrong
@@ -94,7 +95,7 @@ def _advice(sheet: Map) -> Markup:
     return panel("advice", "What to take", tag("ol", *reasons, class_="why"), *sets)
 
 
-def _whatif(sheet: Map, values: tuple[int, ...]) -> str:
+def _whatif(sheet: Map, values: Values) -> str:
     sets = " ".join(f"--set {setting}" for setting in sheet.setting(values).split(" "))
     return f"loopscope whatif RUN {sets}"
 
@@ -162,7 +163,7 @@ def _map(sheet: Map, part: Slice, metric: Metric) -> Markup:
     return tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="heat")
 
 
-def _cell(sheet: Map, metric: Metric, values: tuple[int, ...]) -> Markup:
+def _cell(sheet: Map, metric: Metric, values: Values) -> Markup:
     found = sheet.cell(values)
     if found is None:
         return tag("td", "·", class_="no", title="no valid policy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from loopscope.recording.inert import inert
+from loopscope.session.grid import Values
 from loopscope.session.tune import Tuning
 from loopscope.views.flow import wrap
 from loopscope.views.model import clip
@@ -109,7 +110,7 @@ def _front(parts: list[Markup], sheet: Map, y: float) -> float:
     return y + 46 + high + 72
 
 
-def _does(sheet: Map, values: tuple[int, ...]) -> str:
+def _does(sheet: Map, values: Values) -> str:
     tuning, cell = sheet.tuning, sheet.tuning.cells[sheet.index[values]]
     if sheet.labelled:
         stopped = tuning.loops - cell.loops_not_stopped

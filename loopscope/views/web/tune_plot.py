@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from loopscope.session.grid import Values
 from loopscope.views.heat import SHADES, shade
 from loopscope.views.palette import Palette
 from loopscope.views.tune import Map, Metric, Point, Slice
@@ -51,7 +52,7 @@ def style(palette: Palette) -> str:
     return "".join(rules)
 
 
-def shade_name(sheet: Map, metric: Metric, values: tuple[int, ...]) -> str:
+def shade_name(sheet: Map, metric: Metric, values: Values) -> str:
     """The class of a cell's shade."""
     cell = sheet.cell(values)
     level = 0 if cell is None else sheet.level(metric, cell)
@@ -104,7 +105,7 @@ def heat_map(sheet: Map, part: Slice, metric: Metric, first: Box) -> Markup:
     return joined(parts)
 
 
-def _cell(sheet: Map, metric: Metric, values: tuple[int, ...], place: Box) -> Iterator[Markup]:
+def _cell(sheet: Map, metric: Metric, values: Values, place: Box) -> Iterator[Markup]:
     x, y, wide, high = place
     cell = sheet.cell(values)
     box = {"x": x + 0.5, "y": y + 0.5, "width": wide - 1, "height": high - 1}

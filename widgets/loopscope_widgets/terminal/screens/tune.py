@@ -15,6 +15,7 @@ from textual.message import Message
 
 from loopscope.errors import LoopscopeError
 from loopscope.session.draft import Draft
+from loopscope.session.grid import Values
 from loopscope.session.session import Session
 from loopscope.session.tune import Tuning
 from loopscope.views import tune_lines
@@ -54,7 +55,7 @@ class SettingsPane(LinePane):
         self._first = 0
         self.go(sheet.start)
 
-    def go(self, values: tuple[int, ...]) -> None:
+    def go(self, values: Values) -> None:
         """Put the cursor on a cell."""
         sheet = self.sheet
         self.part = sheet.slice_of(values)
@@ -63,7 +64,7 @@ class SettingsPane(LinePane):
         self.row = part.rows.index(values[1]) if len(values) > 1 else 0
 
     @property
-    def values(self) -> tuple[int, ...]:
+    def values(self) -> Values:
         """The values of the cell at the cursor."""
         return self.sheet.values(self.sheet.slices[self.part], self.column, self.row)
 
@@ -118,7 +119,7 @@ class SettingsPane(LinePane):
         self.metric = (self.metric + by) % len(self.sheet.metrics)
         self._moved()
 
-    def show_cell(self, values: tuple[int, ...]) -> None:
+    def show_cell(self, values: Values) -> None:
         """Put the cursor on a cell and draw it."""
         self.go(values)
         self._moved()
@@ -173,7 +174,7 @@ class RunsPane(LinePane):
         ]
         return next((flags.index(True) for flags in wanted if True in flags), 0)
 
-    def under(self, values: tuple[int, ...]) -> None:
+    def under(self, values: Values) -> None:
         """Show them under another cell."""
         self.values = values
         self.show()
