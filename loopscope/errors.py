@@ -6,6 +6,7 @@
     │   ├── PredicateError         2  a loop's predicate is no plain function, or uses a model
     │   └── MissingExtraError      2  an optional dependency is needed and not installed
     ├── UnreadableInputError       3  a recording that cannot be opened or has no readable event
+    │   └── NoRecordingError       3  it could be opened, and is something else
     ├── CannotAttachError          4  no live process answers there
     └── ReplayDiffersError         5  a replay does not give the recorded decisions
 
@@ -20,6 +21,7 @@ __all__ = [
     "CannotAttachError",
     "LoopscopeError",
     "MissingExtraError",
+    "NoRecordingError",
     "PolicyError",
     "PredicateError",
     "Problem",
@@ -76,6 +78,10 @@ class UnreadableInputError(LoopscopeError):
     """A file that cannot be opened, has no readable event, or is of a newer major format."""
 
     exit_code = 3
+
+
+class NoRecordingError(UnreadableInputError):
+    """A file that could be read and holds no event: in a folder, something else than a recording."""
 
 
 class CannotAttachError(LoopscopeError):

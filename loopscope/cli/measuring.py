@@ -7,14 +7,16 @@ policies over a recording, where each has to be folded. Who schedules the pieces
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import lru_cache
 from itertools import groupby
+from socket import create_connection
 from typing import Any, NamedTuple
 
 from loopscope.engine.policy import PRESETS, Policy
-from loopscope.errors import LoopscopeError, MissingExtraError, UsageError
+from loopscope.errors import LoopscopeError, MissingExtraError, NoRecordingError, UsageError
 from loopscope.session.grid import Grid
 from loopscope.session.sweep import Outcome, counts_alone
 
@@ -52,6 +54,8 @@ class Measured(NamedTuple):
     problem: str = ""
     code: int = 0
     """The exit code that the problem asks for."""
+    foreign: bool = False
+    """It is no recording at all."""
     skipped: int = 0
     """Lines of which something could not be read."""
 
@@ -85,7 +89,8 @@ def measure(piece: Piece, plan: Plan, channel: str | None = None) -> Measured:
         wanted = _policies(plan)[piece.first : piece.end]
         found = outcomes(session.timeline, [*wanted, *instead], session)
     except LoopscopeError as error:
-        return Measured(target, problem=str(error), code=error.exit_code)
+        foreign = isinstance(error, NoRecordingError)
+        return Measured(target, problem=str(error), code=error.exit_code, foreign=foreign)
     last = len(wanted)
     return Measured(target, len(session), found[:last], found[last:], skipped=len(session.problems))
 
@@ -161,12 +166,20 @@ def on_cluster(name: str) -> AbstractContextManager[Any]:
     if kind not in CLUSTERS:
         raise UsageError(f"--cluster {name}: must be {' or '.join(CLUSTERS)}, with =ADDRESS where one runs already")
     try:
+        _reach(address)
         return _KINDS[kind](address or None)
     except ImportError:
         extra = "loopscope[cluster]" if kind == "dask" else "ray"
         raise MissingExtraError(f"--cluster {kind} needs another package: pip install '{extra}'") from None
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         raise UsageError(f"--cluster {name}: no answer there: {error}") from None
+
+
+def _reach(address: str) -> None:
+    """Whether anybody listens there: clusters' own clients look for a scheduler for minutes."""
+    place = _PLACE.fullmatch(address)
+    if place is not None:
+        create_connection((place[1], int(place[2])), _PATIENCE).close()
 
 
 def _dask(address: str | None) -> AbstractContextManager[Any]:
@@ -185,12 +198,16 @@ def _ray(address: str | None) -> AbstractContextManager[Any]:
     from joblib import parallel_config
     from ray.util.joblib import register_ray  # pyright: ignore[reportMissingImports]
 
-    ray.init(address=address, logging_level="ERROR")
+    try:
+        ray.init(address=address, logging_level="ERROR")
+    except Exception as error:  # Ray has no error of its own for this
+        raise OSError(str(error).partition("\n")[0]) from error
     register_ray()
     config: AbstractContextManager[Any] = parallel_config("ray")
     return config
 
 
 _KINDS: dict[str, Callable[[str | None], AbstractContextManager[Any]]] = {"dask": _dask, "ray": _ray}
+_PLACE = re.compile(r"(?:(?:tcp|ray)://)?\[?([^\[\]/]+?)\]?:(\d{1,5})")
 _PATIENCE = 10
 """Seconds that a scheduler may take to answer."""

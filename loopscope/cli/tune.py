@@ -259,7 +259,7 @@ def _measured(
     work = pieces([each.target for each in found], plan)
     noun = "recordings" if len(work) == len(found) else "pieces of work"
     kept: list[Measured] = []
-    codes, silent = [0], 0
+    codes, silent, broken = [0], 0, []
     with ExitStack() as stack:
         if cluster is not None:
             stack.enter_context(on_cluster(cluster))
@@ -274,20 +274,26 @@ def _measured(
                 if each.named or labels.of(each.target) is not None:
                     tell(problem)
                     codes.append(result.code)
+                elif result.problem and not result.foreign:
+                    broken.append(problem)
                 else:
                     silent += 1
                 continue
             kept.append(result)
-    _tell_rest(kept, labels, silent)
+    _tell_rest(kept, labels, silent, broken)
     if not kept:
         raise UnreadableInputError("tune: no recording with a batch of tool calls could be read")
     return kept, max(codes)
 
 
-def _tell_rest(kept: Sequence[Measured], labels: Labels, silent: int) -> None:
+def _tell_rest(kept: Sequence[Measured], labels: Labels, silent: int, broken: Sequence[str]) -> None:
     from loopscope.cli.output import tell
     from loopscope.views.words import plural
 
+    for problem in broken[:_NAMED]:
+        tell(f"{problem} (passed over)")
+    if len(broken) > _NAMED:
+        tell(f"{plural(len(broken) - _NAMED, 'more file')} in folders could not be read")
     if silent:
         tell(f"{plural(silent, 'file')} in folders passed over: no batch of tool calls in them")
     for result in kept:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Self
 
 from loopscope.engine.events import FORMAT, Event, Header
-from loopscope.errors import UnreadableInputError
+from loopscope.errors import NoRecordingError, UnreadableInputError
 from loopscope.recording.chunks import Source
 from loopscope.recording.codec import decode, is_newer
 from loopscope.recording.inert import inert
@@ -137,7 +137,7 @@ class Reader:
         if self._source.damage is not None:
             self._problem(piece.number if piece else 1, self._source.damage)
         if not found:
-            raise UnreadableInputError(f"{self.name}: {self._nothing(piece)}")
+            raise NoRecordingError(f"{self.name}: {self._nothing(piece)}")
 
     def _check(self, event: Event, number: int) -> None:
         """Whether the header can be read, and whether the event comes after the one before it."""

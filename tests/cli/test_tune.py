@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -237,6 +238,19 @@ def test_errors_of_one_recording_do_not_stop_the_rest(cli: Cli, record: Record) 
     assert outcome.err.splitlines()[-1] == "loopscope: tune: no recording with a batch of tool calls could be read"
 
 
+def test_recordings_of_a_folder_that_cannot_be_read_are_named(cli: Cli, record: Record) -> None:
+    """Some of them by name, as one would look for them among the runs otherwise."""
+    record(["a"] * 6)
+    for n in range(7):
+        Path(f"later-{n}.jsonl").write_text('{"kind":"header","format":"loopscope/2","policy":null,"enforced":false}\n')
+    outcome = cli("tune", ".", "--json")
+    assert outcome.code == 0
+    assert len(json.loads(outcome.out)["recordings"]) == 1
+    told = outcome.err.splitlines()
+    assert told[0].startswith("loopscope: ./later-0.jsonl:1: is loopscope/2, this version reads loopscope/1")
+    assert told[5:] == ["loopscope: 2 more files in folders could not be read"]
+
+
 @pytest.mark.parametrize(
     ("target", "code", "message"),
     [
@@ -412,6 +426,9 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopscope.cli.measuring._PATIENCE", 0.2)
     with pytest.raises(UsageError, match="no answer there"):
         on_cluster("dask=tcp://127.0.0.1:9")
+    for address in ("127.0.0.1:9", "ray://127.0.0.1:9", "ray://[::1]:9", "127.0.0.1:99999"):
+        with pytest.raises(UsageError, match=f"--cluster ray={re.escape(address)}: no answer there: "):
+            on_cluster(f"ray={address}")
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingExtraError, match="pip install 'ray'"):
