@@ -63,6 +63,7 @@ class Child:
         self._stdin = stdin
         self._process: subprocess.Popen[bytes] | None = None
         self._held: int | None = None
+        self._told = False
         self._pump = threading.Thread(target=self._read, daemon=True)
         self._writing = threading.Lock()
         self._sink: Callable[[bytes], object] = self.output.feed
@@ -103,6 +104,12 @@ class Child:
         self._pump.start()
         threading.Thread(target=self._wait, daemon=True).start()
 
+    def pass_on(self, number: int) -> None:
+        """Tell the program what this process was told; it goes on or ends as it likes."""
+        self._told = True
+        if self._process is not None:
+            self._process.send_signal(number)
+
     def let_go(self) -> None:
         """The debugger is there, or will not come: the program need not wait for it."""
         held, self._held = self._held, None
@@ -123,7 +130,8 @@ class Child:
             self._leave_lines()
             self._sink = _Copy().feed
         if runs:
-            tell("the debugger is closed; the program goes on, ctrl+c interrupts it")
+            if not self._told:
+                tell("the debugger is closed; the program goes on, ctrl+c interrupts it")
             with _forwarded(process):
                 self.over.wait()
         self.over.wait()

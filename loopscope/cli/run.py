@@ -129,12 +129,15 @@ def _attached(arguments: Sequence[str], asked: Mapping[str, object], name: str) 
     feed = Launched(child, inert(name, 80))
     live = LiveSession(feed.name)
     live.state = "starting"
+    ended = 0
     try:
-        run(live.session, feed=feed, live=live, output=child.output)
+        run(live.session, feed=feed, live=live, output=child.output, told=child.pass_on)
+    except SystemExit as end:
+        ended = int(end.code or 0)
     finally:
         feed.close()
         code = child.finish()
-    return code
+    return code if child.pid else ended
 
 
 def _policy(policy: str | None, sets: tuple[str, ...]) -> str:

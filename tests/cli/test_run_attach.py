@@ -196,6 +196,24 @@ def test_ctrl_c_interrupts_the_program_once_the_debugger_is_closed(program: Path
 
 
 @pytest.mark.slow
+def test_who_ends_the_debugger_ends_the_program(program: Path, terminal: Terminal) -> None:
+    """SIGTERM reaches the program, whose exit code counts; the terminal is as it was."""
+    program.write_text(
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit('was asked to end'))\n"
+        "print('is begun by', os.getppid())\n"
+        "time.sleep(600)\n"
+    )
+    terminal.line(command(program.parent, "main.py"))
+    screen = terminal.wait(" STARTING main.py", "is begun by ")
+    assert terminal.tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["1", "1"]
+    os.kill(int(screen.partition("is begun by ")[2].split()[0]), signal.SIGTERM)
+    screen = terminal.wait("is begun by", "was asked to end", "ended 1", gone="STARTING")
+    assert "the program goes on" not in screen
+    assert terminal.tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}").split() == ["0", "0"]
+
+
+@pytest.mark.slow
 def test_what_is_piped_in_is_the_programs(program: Path, terminal: Terminal) -> None:
     """And the keys are the debugger's all the same; how the program ended is told, and nothing is lost."""
     program.write_text("import sys\nprint('read', sys.stdin.read())\nsys.exit(4)")

@@ -37,6 +37,7 @@ def run(  # noqa: PLR0913 - each is an option of the command line
     control: bool = False,
     loading: Loading | None = None,
     output: Output | None = None,
+    told: Callable[[int], object] | None = None,
 ) -> None:
     """Open the debugger on a session, or the picker where there is none, and return when the user quits.
 
@@ -51,10 +52,12 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         opener: reads the recordings that are picked later; by default each under its own policy.
         loading: the rest of the recording whose session this is; it is read while one looks.
         output: what a program that the feed begins has written, to be shown in a pane.
+        told: called with the number of a signal that asks to end.
 
     Raises:
         UsageError: if there is no theme of this name, or the user's keymap has a mistake.
         LoopscopeError: if the rest of the recording cannot be read.
+        SystemExit: where SIGTERM or SIGHUP asked to end; the terminal is as it was then.
     """
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
@@ -84,7 +87,8 @@ def run(  # noqa: PLR0913 - each is an option of the command line
         if session is not None and feed is None:
             remember(session.source)
         app.when_drawn = collect
-        app.run()
+        app.ending.told = told
+        app.open()
         if loading is not None and loading.error is not None:
             raise loading.error
     finally:

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from loopscope.errors import LoopscopeError, UsageError
 from loopscope.session.session import Session
 from loopscope.views.glyphs import in_ascii
+from loopscope_widgets.terminal.ending import Ending
 from loopscope_widgets.terminal.keymap import LIST, OWN, Keymap
 from loopscope_widgets.terminal.panes.base import ASCII
 from loopscope_widgets.terminal.screens.debug import DebugScreen
@@ -60,6 +61,7 @@ class LoopscopeApp(App[None]):
         self.set_keymap(dict(self.keys.changed))
         self.when_drawn: Callable[[], None] | None = None
         """Called once, when the first picture is drawn."""
+        self.ending = Ending(self.exit)
         for own in THEMES:
             self.register_theme(own)
         self._begin_with(self._named(theme or "dark"))
@@ -136,8 +138,18 @@ class LoopscopeApp(App[None]):
             self.screen._push_result_callback(self, None)  # noqa: SLF001 - as above
         await self.switch_screen(self._with_keys(screen))
 
+    def open(self) -> None:
+        """Draw until the user leaves.
+
+        Raises:
+            SystemExit: where SIGTERM or SIGHUP asked to end it; the terminal is as it was then.
+        """
+        self.run()
+        self.ending.settle()
+
     def on_mount(self) -> None:
         """Tell when the first picture is drawn."""
+        self.ending.listen()
         if self.when_drawn is not None:
             self.call_after_refresh(self.when_drawn)
 

@@ -46,4 +46,4 @@ def show(
         opener=opener,
         keys=load_keymap(),
     )
-    app.run()
+    app.open()

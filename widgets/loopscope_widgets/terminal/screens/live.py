@@ -111,9 +111,13 @@ class LiveScreen(DebugScreen):
         yield self.held_lines
 
     def on_mount(self) -> None:
-        """Begin to read, once there is something to see: a thread that reads would only be in the way of that."""
+        """Begin to read. A thread that reads a long past would be in the way of the first picture."""
         self._mark_state()
-        self.call_after_refresh(self.run_worker, self._read, thread=True, group="feed")
+        begin = partial(self.run_worker, self._read, thread=True, group="feed")
+        if self.live.share is None:
+            begin()
+        else:
+            self.call_after_refresh(begin)
 
     def on_unmount(self) -> None:
         """Whatever closes the screen, the agent goes on."""
