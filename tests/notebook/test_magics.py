@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import loopscope
@@ -62,7 +64,10 @@ def test_open_why_whatif_and_tune(shell: Any, capsys: pytest.CaptureFixture[str]
     [
         ("%loopscope", "what is to be done"),
         ("%loopscope bogus", "what is to be done"),
-        ("%loopscope open", "required: target"),
+        ("%loopscope open", "required: TARGET; it takes TARGET [--policy P] [--set K=V]"),
+        ("%loopscope open sample:enforced-stop --bogus", "unrecognized arguments: --bogus; it takes TARGET"),
+        ("%loopscope why x", "argument N: invalid int value: 'x'; it takes [N]"),
+        ("%%loopscope --recrd x\n1", "unrecognized arguments: --recrd x; it takes [--record FILE]"),
         ("%loopscope open nowhere.jsonl", "no such file"),
         ("%loopscope open sample:sql-retry-storm --set hard_limt=8", "hard_limit"),
         ("%loopscope why", "nothing is open yet"),
@@ -76,6 +81,7 @@ def test_what_is_wrong_is_one_line(shell: Any, capsys: pytest.CaptureFixture[str
     assert not done.success
     captured = capsys.readouterr()
     assert said in captured.err
+    assert captured.err.count("\n") == 1
     assert "Traceback" not in captured.out + captured.err
 
 
@@ -100,10 +106,39 @@ def test_a_cell_that_fails_fails(shell: Any) -> None:
     assert len(LoopscopeMagics.session) == 6
 
 
-def test_completion(shell: Any) -> None:
-    """The verbs, and what each of them takes."""
-    assert "whatif" in shell.complete("w", "%loopscope w", 12)[1]
-    assert "sample:sql-retry-storm" in shell.complete("", "%loopscope open ", 16)[1]
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("%loopscope w", ["whatif", "why"]),
+        ("%loopscope open sample:sql-r", ["sql-retry-storm"]),
+        ("%loopscope open record", ["recorded.jsonl", "records/"]),
+        ("%loopscope open x --p", ["--policy"]),
+        ("%loopscope open x --policy b", ["bounded"]),
+        ("%loopscope whatif hard", ["hard_limit="]),
+        ("%loopscope tune tool_freq_overrides.run_sql.w", ["tool_freq_overrides.run_sql.warn="]),
+        ("%%loopscope --re", ["--record"]),
+        ("%%loopscope --set window", ["window_size="]),
+        ("%%loopscope --record recorded.j", ["recorded.jsonl"]),
+    ],
+)
+def test_completion(shell: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, found: list[str]) -> None:
+    """The verbs, and what each of them takes: samples, files, options, presets, settings with the run's tools."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recorded.jsonl").touch()
+    (tmp_path / "records").mkdir()
+    LoopscopeMagics.session = loopscope.open("sample:sql-retry-storm")
+    with provisionalcompleter():
+        known = {each.text for each in shell.Completer.completions(line, len(line))}
+    assert {*found} <= known
+
+
+@pytest.mark.parametrize("line", ["%loopscope --help", "%loopscope open --help", "%%loopscope -h\nraise SystemError"])
+def test_help(shell: Any, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """What `%loopscope?` shows, and no cell is run."""
+    run(shell, line)
+    told = capsys.readouterr().out
+    assert "%loopscope whatif K=V" in told
+    assert told.strip() == inspect.getdoc(LoopscopeMagics.loopscope)
 
 
 def test_a_live_process(shell: Any, tmp_path: Path) -> None:

@@ -6,18 +6,22 @@ Apart from the widget, which can be used without IPython. A line's words are rea
 from __future__ import annotations
 
 import argparse
+import inspect
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn
 
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from IPython.display import display
 
+from loopscope.engine.policy import DEFAULT, PRESETS
 from loopscope.errors import LoopscopeError, UsageError
 from loopscope.samples import samples
+from loopscope.session.draft import Draft, settings, tools_of
 from loopscope.session.live import LiveSession
 from loopscope.session.session import Session
 from loopscope.settings import Choice
@@ -29,44 +33,50 @@ from loopscope_widgets.notebook.widget import LoopWidget
 
 __all__ = ["LoopscopeMagics", "register"]
 
-_USE = """%loopscope open TARGET [--policy P] [--set K=V]   show a recording, a sample or a checkpoint file
-%loopscope attach PROCESS [--control]             follow a process that listens, by pid or name
-%loopscope why [N]                                why batch N of what was opened last got its verdict
-%loopscope whatif K=V ...                         the same run under other limits
-%loopscope tune K=3..12 ...                       every combination of limits, as a table
-%%loopscope [--record FILE] [--set K=V]           run the cell, and watch its graphs meanwhile"""
+_VERBS = "open, attach, why, whatif or tune; %loopscope? tells what they take"
+_MAGICS = frozenset({"%loopscope", "%%loopscope"})
+_HELP = frozenset({"-h", "--help", "help"})
 _WIDTH = 100
 
 
 class _Parser(argparse.ArgumentParser):
-    """Complains with an error of ours, and does not leave the kernel."""
+    """Complains in one line with an error of ours, and does not leave the kernel.
+
+    Args:
+        prog: what is parsed.
+        takes: its arguments, for who gets them wrong.
+    """
+
+    def __init__(self, prog: str, takes: str) -> None:
+        super().__init__(prog=prog, add_help=False)
+        self.takes = takes
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{self.prog}: {message}\n{_USE}")
-
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        raise UsageError(message or f"{self.prog}: status {status}")
+        raise UsageError(f"{self.prog}: {message}; it takes {self.takes}")
 
 
-def _parser(prog: str, *arguments: tuple[str, Mapping[str, Any]]) -> _Parser:
-    parser = _Parser(prog=prog, add_help=False)
+def _parser(prog: str, takes: str, *arguments: tuple[str, Mapping[str, Any]]) -> _Parser:
+    parser = _Parser(prog, takes)
     for name, options in arguments:
         parser.add_argument(name, **options)
     return parser
 
 
 _POLICY = (
-    ("--policy", {"metavar": "P", "help": "a file or a preset"}),
+    ("--policy", {"metavar": "P"}),
     ("--set", {"metavar": "K=V", "action": "append", "default": [], "dest": "sets"}),
 )
+_TARGET = ("target", {"metavar": "TARGET"})
+_CONTROL = ("--control", {"action": "store_true"})
 _LINES: Mapping[str, _Parser] = {
-    "open": _parser("%loopscope open", ("target", {}), *_POLICY),
-    "attach": _parser("%loopscope attach", ("target", {}), ("--control", {"action": "store_true"})),
-    "why": _parser("%loopscope why", ("at", {"nargs": "?", "type": int})),
-    "whatif": _parser("%loopscope whatif", ("sets", {"nargs": "+", "metavar": "K=V"})),
-    "tune": _parser("%loopscope tune", ("grid", {"nargs": "+", "metavar": "K=3..12"})),
+    "open": _parser("%loopscope open", "TARGET [--policy P] [--set K=V]", _TARGET, *_POLICY),
+    "attach": _parser("%loopscope attach", "TARGET [--control]", _TARGET, _CONTROL),
+    "why": _parser("%loopscope why", "[N]", ("at", {"nargs": "?", "type": int, "metavar": "N"})),
+    "whatif": _parser("%loopscope whatif", "K=V ...", ("sets", {"nargs": "+", "metavar": "K=V"})),
+    "tune": _parser("%loopscope tune", "K=3..12 ...", ("grid", {"nargs": "+", "metavar": "K=3..12"})),
 }
-_CELL = _parser("%%loopscope", ("--record", {"metavar": "FILE"}), ("--name", {}), *_POLICY)
+_CELL_TAKES = "[--record FILE] [--name NAME] [--policy P] [--set K=V]"
+_CELL = _parser("%%loopscope", _CELL_TAKES, ("--record", {"metavar": "FILE"}), ("--name", {}), *_POLICY)
 
 
 @magics_class
@@ -79,22 +89,33 @@ class LoopscopeMagics(Magics):
     def loopscope(self, line: str, cell: str | None = None) -> object:
         """Open, attach, explain and tune; as `%%loopscope`, run a cell and watch its graphs.
 
-        %loopscope open TARGET [--policy P] [--set K=V]
-        %loopscope attach PROCESS [--control]
-        %loopscope why [N]
-        %loopscope whatif K=V ...
-        %loopscope tune K=3..12 ...
+        %loopscope open TARGET [--policy P] [--set K=V]   show a recording, sample:NAME or a checkpoint file
+        %loopscope attach TARGET [--control]              follow a process that listens, by pid or name
+        %loopscope why [N]                                why batch N of what was opened last got its verdict
+        %loopscope whatif K=V ...                         the same run under other limits
+        %loopscope tune K=3..12 ...                       every combination of limits, as a table
+
         %%loopscope [--record FILE] [--name NAME] [--policy P] [--set K=V]
+            run the cell and watch its graphs meanwhile; nothing is stopped.
+
+        --policy P    a preset or a file
+        --set K=V     one setting, by its dotted name; may be given again: --set hard_limit=8
+        --record FILE keep what was seen, for `loopscope.open` and `loopscope attach`
+        --name NAME   what others see it as who attach to this kernel
+        --control     pause, step and stop it too, where it allows that
         """
         try:
             words = shlex.split(line)
         except ValueError as error:
             raise UsageError(f"%loopscope: {error}") from None
+        if words[-1:] and words[-1] in _HELP:
+            print(inspect.getdoc(type(self).loopscope))  # noqa: T201 - its output
+            return None
         if cell is not None:
             return self._watch(_CELL.parse_args(words), cell)
         parser = _LINES.get(words[0]) if words else None
         if parser is None:
-            raise UsageError(f"%loopscope: what is to be done? There is\n{_USE}")
+            raise UsageError(f"%loopscope: what is to be done? {_VERBS}")
         act: Callable[[argparse.Namespace], object] = getattr(self, f"_{words[0]}")
         return act(parser.parse_args(words[1:]))
 
@@ -189,25 +210,61 @@ def _quiet(shell: Any) -> Iterator[None]:
         shell.showtraceback = told
 
 
-def _complete(_shell: object, event: Any) -> Sequence[str]:
-    """The verbs, then samples and options."""
-    words = str(event.line)[: getattr(event, "text_until_cursor", event.line).__len__()].split()
-    last = str(event.symbol)
-    if len(words) < 2 or (len(words) == 2 and last == words[1]):  # noqa: PLR2004 - the magic and a verb
-        return list(_LINES)
-    if words[1] == "open":
-        return [f"sample:{sample.name}" for sample in samples()] + ["--policy", "--set"]
-    if words[1] == "attach":
+@context_matcher()  # type: ignore[untyped-decorator]  # IPython's
+def _complete(context: CompletionContext) -> SimpleMatcherResult:
+    """What can follow in the line of a magic, and nothing else.
+
+    IPython replaces only what comes after the last colon or sign of a word.
+    """
+    before, _, word = context.line_with_cursor[: context.cursor_position].rpartition(" ")
+    words = before.split()
+    known = _next(words, word) if words and words[0] in _MAGICS else ()
+    cut = len(word) - len(context.token)
+    found = [SimpleCompletion(text[cut:], type="magic") for text in known if text.startswith(word)]
+    return SimpleMatcherResult(completions=found, suppress=True)
+
+
+def _next(before: Sequence[str], word: str) -> Iterable[str]:
+    """The words that can follow these."""
+    magic, *rest = before
+    if rest and rest[-1] in {"--policy", "--set", "--record"}:
+        named = {"--policy": (*PRESETS, *_files(word)), "--set": _settings()}
+        return named.get(rest[-1], _files(word))
+    if magic == "%%loopscope":
+        return ("--record", "--name", "--policy", "--set")
+    if not rest:
+        return _LINES
+    if rest[0] == "open":
+        return (*(f"sample:{sample.name}" for sample in samples()), *_files(word), "--policy", "--set")
+    if rest[0] == "attach":
         from loopscope.link.target import discover  # noqa: PLC0415 - asked for by a key alone
 
-        return [live.entry.name for live in discover()] + ["--control"]
-    return []
+        return (*(live.entry.name for live in discover()), "--control")
+    return _settings() if rest[0] in {"whatif", "tune"} else ()
+
+
+def _settings() -> list[str]:
+    """`hard_limit=` and all others, with the tools of what was opened last."""
+    session = LoopscopeMagics.session
+    draft = Draft.of(DEFAULT if session is None else session.policy)
+    return [f"{'.'.join(path)}=" for path in settings(draft, [] if session is None else tools_of(session.timeline))]
+
+
+def _files(start: str) -> list[str]:
+    """The files and folders that begin so."""
+    folder, slash, name = start.rpartition("/")
+    try:
+        there = [file for file in Path(f"{folder}{slash}").iterdir() if file.name.startswith(name)]
+    except OSError:
+        return []
+    return sorted(f"{folder}{slash}{file.name}{'/' * file.is_dir()}" for file in there)
 
 
 def register(shell: Any) -> None:
     """Put the magics and their completion into a shell."""
     shell.register_magics(LoopscopeMagics)
-    shell.set_hook("complete_command", _complete, str_key="%loopscope")
+    if _complete not in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.append(_complete)
     shell.set_custom_exc((LoopscopeError,), _tell)
 
 
