@@ -18,7 +18,7 @@ from loopscope.engine.sections import BUILT_IN_WITNESSES, COUNTERS, WitnessMode
 from loopscope.errors import PolicyError, Problem
 from loopscope.session.timeline import Timeline
 
-__all__ = ["MOST_COLUMNS", "Draft", "Path", "Value", "changes", "get", "kind", "put", "settings", "tools_of"]
+__all__ = ["MOST_COLUMNS", "Draft", "Path", "Value", "changes", "choices", "get", "kind", "put", "settings", "tools_of"]
 
 Path: TypeAlias = tuple[str, ...]
 """A setting by its names from the outermost table on; a tool's name may hold dots."""
@@ -208,6 +208,11 @@ def put(policy: Policy, path: Path, value: Value) -> Policy:
         table = table.setdefault(name, {})
     table[path[-1]] = value
     return Policy.parse(data)
+
+
+def choices(path: Path) -> Sequence[Value]:
+    """What a setting can be that has names for it; of numbers nothing."""
+    return _CHOICES.get(path, ())
 
 
 def kind(path: Path) -> Kind:

@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 from loopscope.errors import PolicyError
 from loopscope.export import to_python, to_toml
 from loopscope.recording.inert import inert
-from loopscope.session.draft import Draft, Path, Value, get, kind, settings, tools_of
+from loopscope.session.draft import Draft, Path, Value, choices, get, kind, settings, tools_of
 from loopscope.session.session import Lane, Session
 from loopscope.session.whatif import Trial
 from loopscope.views import decisions, detect, graph, inspector, scopes, topbar, whatif, why
@@ -74,6 +74,8 @@ class Limit(Struct, frozen=True):
     """`count` (at least 1), `limit` (or empty: off), `amount`, `choice` or `other`."""
     value: Value | list[Any]
     baseline: Value | list[Any]
+    choices: list[Value]
+    """What a choice can be, with what it is; of any other setting nothing."""
 
 
 class Count(Struct, frozen=True):
@@ -263,8 +265,17 @@ def _override(columns: strip.Strip, trial: Trial | None) -> list[str]:
 
 
 def _limit(session: Session, draft: Draft, path: Path) -> Limit:  # noqa: ARG001 - a presenter
-    value, baseline = (get(policy, path) for policy in (draft.policy, draft.baseline))
-    return Limit(inert(".".join(path)), whatif.label(path), kind(path), value, baseline)
+    value, baseline = (_safe(get(policy, path)) for policy in (draft.policy, draft.baseline))
+    known = choices(path)
+    offered = list(dict.fromkeys((*known, baseline, value))) if known else []
+    return Limit(inert(".".join(path)), whatif.label(path), kind(path), value, baseline, offered)
+
+
+def _safe(value: Any) -> Any:
+    """A policy comes from the recording, and a value of it may be any text."""
+    if isinstance(value, list):
+        return [_safe(each) for each in value]
+    return inert(value, 200) if isinstance(value, str) else value
 
 
 def _difference(draft: Draft, trial: Trial | None, *, searching: bool) -> str:

@@ -93,8 +93,9 @@ def test_nothing_in_it_is_drawn_as_it_came() -> None:
     for _ in range(6):
         story.call(evil, {evil: evil, "query": evil}, evil)
     session = story.session()
+    tried = {evil: 3, "hard_limit": 9, "stagnation.witness": evil}
     for tab in TABS:
-        texts = list(strings(shown(session, tab, overrides={evil: 3, "hard_limit": 9})))
+        texts = list(strings(shown(session, tab, overrides=tried)))
         assert len(texts) > 50
         assert not [text for text in texts if {"\x1b", "\x07", "\u202e", "\x00"} & {*text}]
 
@@ -123,6 +124,16 @@ def test_an_override_that_cannot_be_is_told_and_the_rest_holds() -> None:
     assert "hard_limit" in found["problem"]
     assert "there is no setting no_such" in found["problem"]
     assert next(limit["value"] for limit in found["limits"] if limit["name"] == "window_size") == 9
+
+
+def test_what_has_names_offers_them() -> None:
+    """With what the run has, where that is a name of its own; a number offers nothing."""
+    limits = {limit["name"]: limit for limit in shown(looping(6).session())["limits"]}
+    assert limits["result_aware"]["choices"] == [False, True]
+    assert limits["hard_limit"]["choices"] == []
+    tried = shown(looping(6).session(), overrides={"stagnation.witness": "coverage"})["limits"]
+    witness = next(limit for limit in tried if limit["name"] == "stagnation.witness")
+    assert (witness["value"], witness["choices"]) == ("coverage", ["results", "last_error", "coverage"])
 
 
 def test_what_is_being_tried_says_so() -> None:

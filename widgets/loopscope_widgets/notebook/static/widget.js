@@ -59,6 +59,7 @@ class View {
     // JupyterLab's single-key commands would take the keys away.
     this.root.dataset.lmSuppressShortcuts = "true";
     this.fields = new Map();
+    this.waiting = {};
     this.build();
     this.root.addEventListener("keydown", (event) => this.pressed(event));
     host.append(this.root);
@@ -70,6 +71,9 @@ class View {
     for (const element of [document.documentElement, document.body]) {
       this.look.observe(element, { attributes: true, attributeFilter: ["class", "style", "data-jp-theme-light", "data-theme"] });
     }
+    this.system = matchMedia("(prefers-color-scheme: dark)");
+    this.theme = this.theme.bind(this);
+    this.system.addEventListener("change", this.theme);
     this.theme();
     this.draw();
   }
@@ -78,7 +82,8 @@ class View {
     this.model.off("change:frame", this.draw);
     this.sizes.disconnect();
     this.look.disconnect();
-    clearTimeout(this.waiting);
+    this.system.removeEventListener("change", this.theme);
+    Object.values(this.waiting).forEach(clearTimeout);
   }
 
   send(message) {
@@ -166,13 +171,25 @@ class View {
 
   // A dragged slider or window edge asks only for where it has come to.
   later(message) {
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.send(message), 40);
+    clearTimeout(this.waiting[message.kind]);
+    this.waiting[message.kind] = setTimeout(() => this.send(message), 40);
+  }
+
+  focused() {
+    return this.root.getRootNode().activeElement;
+  }
+
+  // Where the focus goes when the batch or link that has it is drawn anew, so that keys go on after a click.
+  keeper() {
+    const focused = this.focused();
+    if (this.strip.contains(focused)) return this.root;
+    return focused !== this.panel && this.panel.contains(focused) ? this.panel : null;
   }
 
   draw() {
     const frame = this.model.get("frame");
     if (!frame || frame.total === undefined) return;
+    const keeper = this.keeper();
     this.root.setAttribute("aria-label", `loopscope: ${frame.source}`);
     this.title.textContent = frame.source;
     this.verdict.textContent = frame.verdict;
@@ -180,7 +197,7 @@ class View {
     this.drawLanes(frame.lanes);
     this.drawLive(frame.live);
     this.slider.max = String(Math.max(0, frame.length - 1));
-    if (document.activeElement !== this.slider || Number(this.slider.value) !== frame.place) {
+    if (this.focused() !== this.slider || Number(this.slider.value) !== frame.place) {
       this.slider.value = String(frame.place);
     }
     this.slider.setAttribute("aria-valuetext", `batch ${frame.cursor} of ${frame.total}: ${frame.verdict}`);
@@ -193,15 +210,14 @@ class View {
     this.said.textContent = frame.said || "";
     this.export = frame.export;
     if (!this.text.hidden) this.text.value = frame.export[this.copied] || "";
+    keeper?.focus({ preventScroll: true });
   }
 
   drawLanes(lanes) {
-    const options = lanes.map(([label, here]) => {
-      const option = make("option", "", label);
-      option.selected = here;
-      return option;
-    });
-    if (document.activeElement !== this.lanes) this.lanes.replaceChildren(...options);
+    const labels = lanes.map(([label]) => label);
+    if (String(labels) !== String(this.labels)) this.lanes.replaceChildren(...labels.map((label) => make("option", "", label)));
+    this.labels = labels;
+    this.lanes.selectedIndex = lanes.findIndex(([, here]) => here);
     this.lanes.hidden = lanes.length < 3;
   }
 
@@ -224,6 +240,7 @@ class View {
   drawStrip(frame) {
     const words = frame.columns.map(([n, letter, count, state]) => `#${n} ${letter} ${count} ${state}`);
     this.strip.setAttribute("aria-label", `timeline: ${words.join(", ")}`);
+    const cursor = frame.columns.findIndex((column) => column[4]);
     this.strip.replaceChildren(...frame.columns.map(([n, letter, count, state, here], place) => {
       const tried = frame.override[place];
       const differs = tried !== undefined && tried !== "" && state !== "ahead" && tried !== state;
@@ -232,7 +249,7 @@ class View {
       cell.tabIndex = -1;
       if (here) cell.setAttribute("aria-current", "true");
       cell.append(
-        make("span", "number", here || place % 5 === 0 ? String(n) : ""),
+        make("span", "number", here || (place % 5 === 0 && Math.abs(place - cursor) > 1) ? String(n) : ""),
         make("span", "letter", letter),
         make("span", "count", String(count)),
         make("span", "state", STATES[state] ?? ""),
@@ -277,7 +294,8 @@ class View {
       const changed = JSON.stringify(limit.value) !== JSON.stringify(limit.baseline);
       field.label.classList.toggle("changed", changed);
       field.was.textContent = changed ? ` was ${limit.baseline ?? "off"}` : "";
-      if (document.activeElement !== field.input) field.show(limit.value);
+      field.value = limit.value;
+      if (this.focused() !== field.input) field.show(limit.value);
     });
     this.difference.textContent = frame.problem || frame.difference;
     this.difference.classList.toggle("problem", Boolean(frame.problem));
@@ -286,7 +304,8 @@ class View {
 
   field(limit) {
     const number = limit.kind === "count" || limit.kind === "limit" || limit.kind === "amount";
-    const input = make("input", "");
+    const { choices } = limit;
+    const input = choices.length ? make("select", "", ...choices.map((choice) => make("option", "", String(choice)))) : make("input", "");
     if (number) {
       input.type = "number";
       input.min = limit.kind === "amount" ? "0" : "1";
@@ -294,19 +313,24 @@ class View {
       if (limit.kind !== "count") input.placeholder = "off";
     }
     const read = () => {
+      if (choices.length) return choices[input.selectedIndex];
       const text = input.value.trim();
       if (text === "") return null;
-      if (number) return Number(text);
-      return text === "true" ? true : text === "false" ? false : text;
+      return number ? Number(text) : text;
     };
-    const typed = () => {
-      if (number && input.value.trim() === "" && limit.kind === "count") return;
-      this.send({ kind: "override", name: limit.name, value: read() });
+    const show = (value) => {
+      if (choices.length) input.selectedIndex = choices.indexOf(value);
+      else input.value = value === null ? "" : String(value);
     };
-    input.addEventListener(number ? "input" : "change", typed);
     const was = make("span", "was");
-    const label = make("label", "", make("span", "name", limit.label), input, was);
-    return { label, input, was, show: (value) => { input.value = value === null ? "" : String(value); } };
+    const field = { label: make("label", "", make("span", "name", limit.label), input, was), input, was, show, value: limit.value };
+    input.addEventListener(number ? "input" : "change", () => {
+      if (read() === null && limit.kind === "count") return;
+      this.send({ kind: "override", name: limit.name, value: read() });
+    });
+    // What was left half typed gives way to what holds.
+    input.addEventListener("blur", () => show(field.value));
+    return field;
   }
 
   drawTabs(frame) {
@@ -354,12 +378,14 @@ class View {
   }
 
   pressed(event) {
-    const typing = event.target.matches("input, select, textarea, summary");
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.getAttribute("role") === "tab" && (event.key === "ArrowLeft" || event.key === "ArrowRight")) {
-      const by = event.key === "ArrowLeft" ? -1 : 1;
-      const all = [...this.tabs.children];
-      const next = all[(all.indexOf(event.target) + by + all.length) % all.length];
+    const typing = event.target.matches("input, select, textarea, summary") && !(event.target === this.slider && event.key.length === 1);
+    // A bracket needs AltGr on many keyboards, which is ctrl and alt at once.
+    if ((event.ctrlKey || event.metaKey || event.altKey) && !event.getModifierState("AltGraph")) return;
+    const tabs = [...this.tabs.children];
+    const tab = tabs.indexOf(event.target);
+    const turned = { ArrowLeft: tab - 1, ArrowRight: tab + 1, Home: 0, End: -1 }[event.key];
+    if (tab >= 0 && turned !== undefined) {
+      const next = tabs.at(turned % tabs.length);
       next.focus();
       next.click();
       event.preventDefault();
