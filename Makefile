@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SERVER := .venv-server
+BROWSERS := chromium chromium-browser google-chrome
 STAMP := $(VENV)/installed
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4
@@ -40,9 +41,14 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not browser and not server"
 
-test-browser: $(STAMP)
+$(VENV)/browser: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,browser]'
-	$(BIN)/python -m pytest -m browser
+	@touch $@
+
+test-browser: $(VENV)/browser
+	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
+	  echo "test-browser needs Chromium: apt-get install chromium" >&2; exit 1
+	$(BIN)/python -m pytest -m browser tests/browser
 
 # In an environment of its own: the server brings other versions along, under a licence of its own.
 $(SERVER)/installed:

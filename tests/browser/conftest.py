@@ -47,6 +47,18 @@ class Lab(NamedTuple):
         (self.folder / name).write_text(json.dumps(made))
         return name
 
+    def end_kernels(self) -> None:
+        """Nothing of a test runs beside the next one."""
+        for kernel in json.loads(self._ask("GET", "kernels")):
+            self._ask("DELETE", f"kernels/{kernel['id']}")
+
+    def _ask(self, method: str, what: str) -> bytes:
+        headers = {"Authorization": f"token {self.token}"}
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}/api/{what}", headers=headers, method=method)
+        with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:  # noqa: S310 - the server that was started here
+            found: bytes = answer.read()
+        return found
+
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
@@ -58,17 +70,17 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     found = Lab(folder, port, secrets.token_hex(16))
     home = tmp_path_factory.mktemp("jupyter")
     settings = {name: str(home / name) for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")}
+    # Else it asks whether it may bring news, in front of whatever is to be clicked.
+    quiet = home / "JUPYTER_CONFIG_DIR" / "lab" / "user-settings" / "@jupyterlab" / "apputils-extension"
+    quiet.mkdir(parents=True)
+    (quiet / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     paths = os.pathsep.join([str(ROOT), str(ROOT / "widgets")])
     options = {
-        "IdentityProvider.token": found.token, "LabApp.news_url": "", "ServerApp.root_dir": str(folder),
+        "IdentityProvider.token": found.token, "ServerApp.root_dir": str(folder),
         "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate", "LabApp.expose_app_in_browser": "True",
     }  # fmt: skip
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip", "127.0.0.1"]
-    command += [
-        "--port",
-        str(port),
-        *(f"--{name}={value}" for name, value in options.items()),
-    ]
+    command += ["--port", str(port), *(f"--{name}={value}" for name, value in options.items())]
     log = (home / "log").open("w+")
     with subprocess.Popen(command, env=os.environ | settings | {"PYTHONPATH": paths}, stdout=log, stderr=log) as server:
         try:
@@ -76,6 +88,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
             yield found
         finally:
             server.terminate()
+            try:
+                server.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                server.kill()
 
 
 def _answers(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
@@ -96,7 +112,8 @@ def browser() -> Iterator[Any]:
     # Only `make test-browser` installs it.
     sync_playwright: Any = import_module("playwright.sync_api").sync_playwright
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    assert found is not None, "a Chromium browser is needed: install the package chromium"
+    if found is None:
+        pytest.fail("needs Chromium: apt-get install chromium", pytrace=False)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
         yield chromium
@@ -104,10 +121,11 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    """A window."""
+def page(browser: Any, lab: Lab) -> Iterator[Any]:
+    """A window; what runs in it ends with it."""
     context = browser.new_context(viewport={"width": 1300, "height": 1000})
     window = context.new_page()
     window.set_default_timeout(PATIENCE * 1000)
     yield window
     context.close()
+    lab.end_kernels()
