@@ -10,15 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from loopscope.adapters.bounded.found import Found, loops_in
+from loopscope.adapters.bounded.found import Found, budgets_in, loops_in
 from loopscope.errors import UsageError
 from loopscope.testing.injecting import Fail, Failure, Turn, answering, broken, failures_of, graphs_in
 from loopscope.testing.judging import missing_steps
-from loopscope.testing.steps import NotBoundedError
+from loopscope.testing.steps import STEPS, Missing, NotBoundedError
+from loopscope.testing.told import remember
 from loopscope.testing.watching import Outcome, Watch
 
 __all__ = ["Proof", "abounded_run", "bounded_run"]
 
+_NO_BUDGET = "nothing in the graph shows one; what your own code counts cannot be seen"
 _WITHIN = 5
 """Failures that a graph may meet which does not say how many: the default of `hard_limit`."""
 
@@ -30,6 +32,8 @@ class Proof(NamedTuple):
     """Each failure was another one."""
     same: Outcome
     """Each failure was the same one."""
+    unproven: tuple[Missing, ...] = ()
+    """What two short runs cannot show and nothing in the graph shows either: the budget, where it has none."""
 
 
 def bounded_run(  # noqa: PLR0913 - what is run, what fails, and what is allowed
@@ -42,6 +46,7 @@ def bounded_run(  # noqa: PLR0913 - what is run, what fails, and what is allowed
     model: Sequence[Turn] | None = None,
     config: Mapping[str, Any] | None = None,
     context: Any = None,
+    budget: bool = False,
 ) -> Proof:
     """Run a compiled graph with a permanent failure, and assert that it is a bounded loop.
 
@@ -60,6 +65,8 @@ def bounded_run(  # noqa: PLR0913 - what is run, what fails, and what is allowed
             as `(tool, args)`.
         config: for the graph; its recursion limit counts where it has one.
         context: for the graph.
+        budget: assert that something in the graph bounds all loops: budgets of a `BoundedLoop`, or of the middleware.
+            Otherwise that it does not is told, in `Proof.unproven`, in the error, and below pytest's results.
 
     Raises:
         NotBoundedError: with every step that is missing; it is an `AssertionError`.
@@ -73,7 +80,7 @@ def bounded_run(  # noqa: PLR0913 - what is run, what fails, and what is allowed
         with trial.prepared(varied=varied) as (watch, failures):
             error = watch.run(graph, input, context)
         outcomes.append(watch.outcome(sum(each.met for each in failures), error))
-    return trial.judged(outcomes, input, through)
+    return trial.judged(outcomes, input, through, budget=budget)
 
 
 async def abounded_run(  # noqa: PLR0913 - as above
@@ -86,6 +93,7 @@ async def abounded_run(  # noqa: PLR0913 - as above
     model: Sequence[Turn] | None = None,
     config: Mapping[str, Any] | None = None,
     context: Any = None,
+    budget: bool = False,
 ) -> Proof:
     """As `bounded_run`, with the graph's asynchronous methods."""
     __tracebackhide__ = True
@@ -95,7 +103,7 @@ async def abounded_run(  # noqa: PLR0913 - as above
         with trial.prepared(varied=varied) as (watch, failures):
             error = await watch.arun(graph, input, context)
         outcomes.append(watch.outcome(sum(each.met for each in failures), error))
-    return trial.judged(outcomes, input, through)
+    return trial.judged(outcomes, input, through, budget=budget)
 
 
 class _Trial:
@@ -107,7 +115,8 @@ class _Trial:
         if not hasattr(graph, "nodes") or not hasattr(graph, "stream"):
             raise UsageError(f"bounded_run takes a compiled graph, not {graph!r:.80}: call .compile() first")
         self._graph, self._fail, self._config, self._model = graph, fail, config, model
-        self.found: list[Found] = [each for _, inner in graphs_in(graph) for each in loops_in(inner)]
+        self._graphs = [inner for _, inner in graphs_in(graph)]
+        self.found: list[Found] = [each for inner in self._graphs for each in loops_in(inner)]
         most = [each.loop.max_iterations for each in self.found if each.role == "wrap"]
         self.within = within if within is not None else (max(most) if most else _WITHIN)
         if self.within < 1:
@@ -122,17 +131,23 @@ class _Trial:
         with broken(self._graph, failures), answering(self._model):
             yield Watch(self._config, self._limit), failures
 
-    def judged(self, outcomes: Sequence[Outcome], value: Any, through: str | None) -> Proof:
+    def judged(self, outcomes: Sequence[Outcome], value: Any, through: str | None, *, budget: bool) -> Proof:
         """The proof, or the error."""
         __tracebackhide__ = True
-        proof = Proof(*outcomes)
+        unproven = () if any(map(budgets_in, self._graphs)) else (Missing(STEPS["budget"], _NO_BUDGET),)
+        varied, same = outcomes
+        proof = Proof(varied, same, unproven)
         if not proof.varied.attempts:
             raise self._never_met(proof.varied)
         names = [failure.text for failure in failures_of(self._fail, varied=False)]
         exits = {each.node for each in self.found if each.role == "give_up"} | ({through} if through else set())
         missing = missing_steps(proof.varied, proof.same, within=self.within, value=value, exits=exits, failures=names)
+        if budget:
+            missing = sorted([*missing, *unproven])
+            unproven = ()
         if missing:
-            raise NotBoundedError(missing)
+            raise NotBoundedError(missing, unproven)
+        remember(unproven)
         return proof
 
     def _never_met(self, outcome: Outcome) -> AssertionError:

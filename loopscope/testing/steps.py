@@ -80,17 +80,22 @@ class Missing(NamedTuple):
     seen: str
     """What happened instead."""
 
+    def __str__(self) -> str:
+        return f"step {self.step.number} of {len(STEPS)}, {self.step.name}: {self.seen}"
+
 
 class NotBoundedError(AssertionError):
-    """A graph went on where it should have ended, or ended badly; `missing` has every step that it did not take."""
+    """A graph went on where it should have ended, or ended badly; `missing` has every step that it did not take.
 
-    def __init__(self, missing: Sequence[Missing]) -> None:
+    `unproven` has what no run can show and nothing in the graph shows either: it is told, and not asserted.
+    """
+
+    def __init__(self, missing: Sequence[Missing], unproven: Sequence[Missing] = ()) -> None:
         self.missing = tuple(missing)
+        self.unproven = tuple(unproven)
         many = f"{len(missing)} of {len(STEPS)} steps of a bounded loop {'is' if len(missing) == 1 else 'are'} missing"
         lines = [f"{many} (docs/bounded-loops.md)"]
         for each in missing:
-            lines += [
-                f"  step {each.step.number} of {len(STEPS)}, {each.step.name}: {each.seen}",
-                f"    fix: {each.step.fix}",
-            ]
+            lines += [f"  {each}", f"    fix: {each.step.fix}"]
+        lines += [f"  not asserted: {each} ({each.step.fix})" for each in unproven]
         super().__init__("\n".join(lines))

@@ -11,8 +11,12 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
 from loopscope import BoundedLoop, LoopDetectionMiddleware
+from loopscope.adapters.bounded.found import budgets_in
+from loopscope.engine.policy import Policy
+from loopscope.engine.sections import Budget
 from loopscope.errors import UsageError
-from loopscope.testing import STEPS, NotBoundedError, Proof, abounded_run, bounded_run
+from loopscope.testing import STEPS, NotBoundedError, Proof, abounded_run, bounded_run, told
+from loopscope.testing.steps import Missing
 from tests.adapters.bounded.sql import MISSPELT, answered, guarded, queries, unguarded
 from tests.adapters.scripted import DONE, ScriptedModel, agent, ask, bash, turn
 
@@ -222,8 +226,6 @@ async def test_an_agent_with_the_middleware(on_stop: Any, asynchronous: bool) ->
     from langchain.agents.middleware import wrap_tool_call
     from langchain_core.messages import ToolMessage
 
-    from loopscope import Policy
-
     @wrap_tool_call
     async def aanswer_errors(request: Any, handler: Any) -> Any:
         try:
@@ -303,3 +305,38 @@ def test_answered_is_false_for_the_failing_graph() -> None:
     """What the loop of these tests calls success never holds while the tool fails."""
     proof = bounded_run(guarded(ScriptedModel(script=queries(MISSPELT))), ask(), fail=FAIL)
     assert not answered(dict(proof.varied.state))
+
+
+def test_a_budget_is_asked_for_or_told() -> None:
+    """Two short runs cannot show one: what nothing in the graph shows is told, and with `budget=True` asserted."""
+    bare = guarded(ScriptedModel(script=queries(MISSPELT)))
+    proof = bounded_run(bare, ask(), fail=FAIL)
+    assert [each.step.name for each in proof.unproven] == ["budget"]
+    with pytest.raises(NotBoundedError) as caught:
+        bounded_run(bare, ask(), fail=FAIL, budget=True)
+    assert missing(caught) == ["budget"]
+    assert "  step 6 of 7, budget: nothing in the graph shows one" in str(caught.value)
+    with pytest.raises(NotBoundedError) as caught:
+        bounded_run(unguarded(queries(MISSPELT)), ask(), fail=FAIL, within=3)
+    assert "  not asserted: step 6 of 7, budget: nothing in the graph shows one" in str(caught.value)
+    loop = BoundedLoop("sql", max_iterations=3, success=answered, budgets={"total_tokens": 90_000})
+    proof = bounded_run(guarded(ScriptedModel(script=queries(MISSPELT)), loop), ask(), fail=FAIL, budget=True)
+    assert proof.unproven == ()
+
+
+def test_budgets_of_a_guard_are_seen() -> None:
+    """The middleware has them in its policy; without them nothing is seen."""
+    priced = LoopDetectionMiddleware(policy=Policy(budget={"total_tokens": Budget(9000)}))
+    assert budgets_in(agent([DONE], priced))
+    assert not budgets_in(agent([DONE], LoopDetectionMiddleware()))
+
+
+def test_what_is_unproven_is_told_below_the_results() -> None:
+    """The step, how to take it, and the tests, of which some are named; once."""
+    list(told.lines())
+    told.remember([Missing(STEPS["budget"], "nothing in the graph shows one")])
+    lines = list(told.lines())
+    assert lines[0] == "not asserted: step 6 of 7, budget: nothing in the graph shows one"
+    assert lines[1].endswith("; budget=True asserts it")
+    assert lines[2].endswith("test_bounded_run.py::test_what_is_unproven_is_told_below_the_results")
+    assert list(told.lines()) == []

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from loopscope.adapters.bounded.loop import BoundedLoop, loop_around
 from loopscope.adapters.bounded.wrapping import wrapping_of
+from loopscope.engine.policy import Policy
 
-__all__ = ["Found", "functions_of", "loops_in"]
+__all__ = ["Found", "budgets_in", "functions_of", "loops_in"]
 
 
 class Found(NamedTuple):
@@ -31,6 +32,15 @@ def loops_in(graph: Any) -> Iterator[Found]:
             owner = getattr(function, "__self__", None)
             if isinstance(owner, BoundedLoop):
                 yield Found(name, owner, getattr(function, "__name__", ""))
+
+
+def budgets_in(graph: Any) -> bool:
+    """Whether anything in one graph, without its sub-graphs, has budgets: a bounded loop, or a guard's policy."""
+    if any(found.loop.budgets for found in loops_in(graph)):
+        return True
+    functions = (each for node in graph.nodes.values() for each in functions_of(getattr(node, "bound", None)))
+    policies = (getattr(getattr(each, "__self__", None), "policy", None) for each in functions)
+    return any(isinstance(policy, Policy) and policy.budget for policy in policies)
 
 
 def functions_of(runnable: Any) -> list[Any]:
