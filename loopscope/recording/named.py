@@ -18,7 +18,11 @@ MASK = "<redacted>"
 
 _STRONG = "password|passwd|passphrase|passcode|pwd|secret"
 _KEY_OF = "api|access|private|signing|encryption|master|account|shared|session|auth|subscription|license"
-_PARTS = re.compile(rf"{_STRONG}|token|(?:{_KEY_OF})key|credential|authorization|cookie|bearer|sessid|jwt")
+_KEY_FOR = (
+    "openai|anthropic|gemini|mistral|cohere|groq|tavily|serpapi|azure|stripe|twilio|sendgrid|algolia|functions?|"
+    "service|client|admin|deploy|hmac|webhook"
+)
+_PARTS = re.compile(rf"{_STRONG}|token|(?:{_KEY_OF}|{_KEY_FOR})key|credential|authorization|cookie|bearer|sessid|jwt")
 _WHOLE = frozenset({"auth", "pass", "pin", "otp", "cvv", "cvc", "xamzsignature", "jsessionid"})
 _HARMLESS_NAME = re.compile(
     r"tokeni[sz]|secretar|tokens$|^(?:max|min|num|total)token|(?:page|next|continuation|sync|start|stop|eos|bos|pad)token$|"
@@ -31,7 +35,8 @@ _PUNCTUATION = re.compile(r"[^a-z0-9]+")
 
 _NAMED = re.compile(
     rf"(?:(?i:{_STRONG}|token|(?:{_KEY_OF})[ _-]?key|credential|authorization|cookie|bearer|sessid|jwt|"
-    r"(?<![a-z])(?:auth|pass|otp|cvv|cvc)(?![a-z]))[\w.-]{0,40}|(?<=[?&])(?i:sig|signature|key|appid)(?==))"
+    r"(?<![a-z])(?:auth|pass|otp|cvv|cvc)(?![a-z]))[\w.-]{0,40}|"
+    r"(?:(?<=[_-])(?i:key)|(?<=[a-z])Key)(?![\w.-])|(?<=[?&])(?i:sig|signature|key|appid)(?==))"
     r"(?P<close>\\*[\"'`]?\]?)"
     r"(?P<between>\s{0,3}(?:=>|:=|==?|:)\s{0,3}|,?\s{1,3}\\*[\"']?value\\*[\"']?\s?[:=]\s?|,\s?(?=\\*[\"'])|\s+is:?\s+|\s+)"
 )

@@ -53,6 +53,7 @@ _HYPHENED = {
     "pypi-": r"pypi-[\w-]{16,}",
     "sq0": r"sq0[a-z]{3}-[\w-]{20,}",  # Square
     "NRAK-": r"NRAK-[A-Z0-9]{20,}",  # New Relic
+    "AGE-SECRET-KEY-": r"AGE-SECRET-KEY-1[A-Z0-9]{40,}",
 }
 _DOTTED = {
     "ya29.": r"ya29\.[\w-]{16,}",  # Google

@@ -71,6 +71,13 @@ def test_text_that_only_speaks_of_secrets_stays(text: str) -> None:
         ("İİİ token=abc1 x", f"İİİ token={MASK} x"),
         ("-----BEGIN PRIVATE KEY-----\nabc", MASK),
         ("form: password=a&b&user=c", f"form: password={MASK}&user=c"),
+        ('OPENAI_KEY="x1y2"; cache_key="x1y2"', f'OPENAI_KEY="{MASK}"; cache_key="x1y2"'),
+        (
+            "x-functions-key: x1y2, clientKey=x1y2, monkey=x1y2",
+            f"x-functions-key: {MASK}, clientKey={MASK}, monkey=x1y2",
+        ),
+        ("the service key is needed, primary_key: id", "the service key is needed, primary_key: id"),
+        ("AGE-SECRET-KEY-1" + "Q" * 58, MASK),
         ("https://x/?a=1&sig=a%2Fb&b=2", f"https://x/?a=1&sig={MASK}&b=2"),
         ("pass\ud800word=x", r"pass\ud800word=x"),
     ],
