@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from loopscope.session.scopes import ScopeInfo
 from loopscope.session.session import Lane, Session
+from loopscope.views.cells import cell_len
 from loopscope.views.glyphs import GLYPH, TONE, WORST
 from loopscope.views.model import Line, Span, Style, clip, crop, fit, marked
 from loopscope.views.words import safe_name
@@ -17,6 +18,9 @@ _SEVERITY = ("pass", "warn", "hard_stop")
 _COUNT = 6
 _SHORT = 12
 """Characters of an id that are enough to know it by, where an agent's name tells the rest."""
+
+_SOME_STATUS = 6
+"""Cells that some of a status takes, the blanks before it included; less of it says nothing."""
 
 
 class Row(NamedTuple):
@@ -129,7 +133,10 @@ def _line(row: Row, lane: Lane | None, width: int, *, marked_row: bool) -> Line:
     count = f"{row.batches:,}".rjust(_COUNT)
     room = max(0, width - len(row.branches) - len("▶■ ") - len(count))
     status = f"  {row.status}" if row.status else ""
-    shown = fit(clip(row.label, max(room - len(status), min(room, _SHORT))) + status, room)
+    label = clip(row.label, max(room - len(status), min(room, _SHORT)))
+    if room - cell_len(label) < min(len(status), _SOME_STATUS):
+        label, status = clip(row.label, room), ""
+    shown = fit(label + status, room)
     line: Line = (
         Span("▶" if here else " ", "key"),
         Span(row.branches, "dim"),

@@ -100,4 +100,13 @@ def test_how_a_run_ended_stands_behind_a_long_name() -> None:
     story = Story().in_scope("2", "1f077aaa-6240-68d4-8002-08681e89470b").call("a", {}).end("cancelled")
     session = story.session()
     assert texts(scopes.body(session, 40))[1].split("   ")[0] == "▶└─ · run 1f077aaa-624…  cancelled"
-    assert "run 1f077aa…" in texts(scopes.body(session, 26))[1]
+    assert texts(scopes.body(session, 31))[1] == "▶└─ · run 1f077aa…  canc…     1"
+    assert texts(scopes.body(session, 26))[1] == "▶└─ · run 1f077aaa-…     1", (
+        "too little room for a word of how it ended"
+    )
+
+
+def test_a_name_that_fits_is_whole_where_its_end_does_not() -> None:
+    """No two ellipses in a row."""
+    session = Story().in_scope("t", "run-1").start("writer").call("a", {}).end("loop_capped").session()
+    assert texts(scopes.body(session, 26))[1] == "▶└─ · run-1 · writer     1"
