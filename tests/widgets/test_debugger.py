@@ -393,6 +393,8 @@ async def test_themes_from_the_palette() -> None:
     async with debugging(eventful()) as pilot:
         screen = screen_of(pilot)
         commands = {command.title: command for command in pilot.app.get_system_commands(screen)}
+        assert "Breakpoints: where c and C stop" in commands
+        assert "Export the limits: TOML, YAML, Python" in commands
         commands["Theme loopscope-light"].callback()
         await pilot.pause()
         assert pilot.app.theme == "loopscope-light"

@@ -177,7 +177,7 @@ class LoopscopeApp(App[None]):
                 for key in keys:
                     run = partial(node.run_action, key.action)
                     shown = in_ascii(key.shown) if self.has_class(ASCII) else key.shown
-                    yield SystemCommand(key.help.capitalize(), f"key {shown}", run)
+                    yield SystemCommand(key.help[:1].upper() + key.help[1:], f"key {shown}", run)
         for own in THEMES:
             title = f"Theme {own.name}"
             yield SystemCommand(title, "draw in these colours", partial(setattr, self, "theme", own.name))
