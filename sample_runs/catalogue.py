@@ -28,6 +28,7 @@ NAMES = (
     "healthy-edit-and-test",
     "paging-reader",
     "once-per-run",
+    "bounded-give-up",
 )
 
 

@@ -41,6 +41,8 @@ def normalised(lines: Iterable[bytes], sample: Sample) -> Iterator[bytes]:
         else:
             seqs[line["seq"]] = len(seqs) + 1
             line["ts"] = clock.at(line)
+            if "duration_s" in line:
+                line["duration_s"] = sample.seconds.get(line["name"], _TOOL)
         for field in ("seq", "batch_seq"):
             if field in line:
                 line[field] = seqs[line[field]]

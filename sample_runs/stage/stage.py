@@ -9,6 +9,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from loopscope.adapters.langchain import LoopDetectionMiddleware
+from loopscope.adapters.tap.handler import Tap, tap
 from loopscope.engine.events import Gap, RunEnd, ScopeKey
 from loopscope.recording.reader import Reader
 from loopscope.recording.writer import Recorder
@@ -33,6 +34,7 @@ class Stage:
         self._file = root / "run.jsonl"
         self._guard: LoopDetectionMiddleware | None = None
         self._recorder: Recorder | None = None
+        self._tap: Tap | None = None
 
     def guard(self, **settings: Any) -> LoopDetectionMiddleware:
         """The middleware, which records what it decides and applies it; one for all agents of a sample."""
@@ -45,6 +47,11 @@ class Stage:
         watch = Watch(self._recorder, ScopeKey(*scope), agent)
         ask(graph, text, callbacks=[watch], **config)
 
+    def tap(self, graph: Any, text: str, scope: tuple[str, str]) -> None:
+        """Ask a graph with bounds of its own, and record it as a program would, its loop's witness too."""
+        self._tap = tap(graph, record=self._file)
+        ask(graph, text, scope, callbacks=[self._tap])
+
     def recorded(self) -> list[bytes]:
         """The lines of the recording, once the run is over.
 
@@ -55,6 +62,8 @@ class Stage:
             self._guard.close()
         if self._recorder is not None:
             self._recorder.close()
+        if self._tap is not None:
+            self._tap.close()
         with Reader(self._file) as reader:
             kinds = {type(line.event) for line in reader}
         if reader.problems or Gap in kinds or RunEnd not in kinds:
