@@ -80,7 +80,9 @@ class _Own(Server):
         ):
             self._spent = True
             found = web.Response(status=302, headers={"Location": "/"})
-            found.set_cookie(self._cookie, self._secret, httponly=True, samesite="Strict")
+            # A link in another page, as a terminal in a browser is one, sends no strict cookie after the redirect; a
+            # lax one goes with nothing but such a visit, and who sends a socket's origin is asked above.
+            found.set_cookie(self._cookie, self._secret, httponly=True, samesite="Lax")
             return found
         known = request.cookies.get(self._cookie, "")
         if not hmac.compare_digest(known.encode(), self._secret.encode()):

@@ -37,13 +37,15 @@ def plain(address: str) -> str:
 
 @pytest.mark.slow
 async def test_the_debugger_is_in_the_browser(address: str) -> None:
-    """The front door sets a cookie, and behind it is the very program."""
+    """The front door sets a cookie, which goes with a followed link too, and behind it is the very program."""
     jar = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(cookie_jar=jar) as browser:
         async with browser.get(address) as page:
             assert page.status == 200
             assert page.url.query_string == ""
             assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+            (cookie,) = page.history[0].cookies.values()
+            assert (cookie["samesite"], cookie["httponly"]) == ("Lax", True)
         async with browser.ws_connect(f"{plain(address)}/ws?width=160&height=45") as screen, asyncio.timeout(60):
             seen = ""
             while "sql-retry-storm" not in seen or "Detect" not in seen:
