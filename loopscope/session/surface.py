@@ -7,9 +7,9 @@ in `Surface.drawn_by`; without it a session is text.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, SupportsIndex, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, SupportsIndex, TypeAlias, cast, overload
 
 import msgspec
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from loopscope.session.tune import Tuning
 
 __all__ = ["Drawing", "Records", "Surface", "Svg"]
+
+
+Tried: TypeAlias = "str | float | Iterable[int | float]"
+"""Values of one setting, as a text of `loopscope tune --grid` or as they are."""
 
 
 class Drawing(Protocol):
@@ -110,7 +114,7 @@ class Surface:
         timeline = self.timeline
         return Records(msgspec.to_builtins(timeline.verdict(number)) for number in timeline.notable)
 
-    def tune(self, *grid: str, **values: str | Sequence[int]) -> Records:
+    def tune(self, *grid: str, **values: Tried) -> Records:
         """Every combination of some limits on this run: a record each, with what it would have warned, stopped, saved.
 
         Args:
@@ -128,7 +132,7 @@ class Surface:
             for cell in tuned.cells
         )
 
-    def tuning(self, *grid: str, **values: str | Sequence[int]) -> Tuning:
+    def tuning(self, *grid: str, **values: Tried) -> Tuning:
         """As `tune`, with all that was found out about it.
 
         Raises:
@@ -146,7 +150,7 @@ class Surface:
         found = outcomes(self.timeline, [cell.policy for cell in parsed.cells(base)], self._session)
         return tune(parsed, base, [Run(self.source, len(self.timeline), found)])
 
-    def plot(self, *grid: str, theme: Literal["dark", "light"] | None = None, **values: str | Sequence[int]) -> Svg:
+    def plot(self, *grid: str, theme: Literal["dark", "light"] | None = None, **values: Tried) -> Svg:
         """The timeline with its counts as a picture; with a grid, as `tune` takes it, the heat map of that.
 
         Raises:
@@ -189,5 +193,5 @@ def _drawing() -> Drawing:
     return Surface.drawn_by
 
 
-def _values(value: str | Sequence[int]) -> str:
-    return value if isinstance(value, str) else ",".join(map(str, value))
+def _values(value: Tried) -> str:
+    return ",".join(map(str, value)) if isinstance(value, Iterable) and not isinstance(value, str) else str(value)

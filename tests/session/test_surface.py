@@ -49,6 +49,7 @@ def test_tune_gives_a_record_a_cell(session: Session) -> None:
     assert [(row["hard_limit"], row["window_size"], row["stopped"], row["saved_batches"]) for row in rows] == [
         (4, 3, False, 0), (4, 20, True, 4), (9, 3, False, 0), (9, 20, False, 0),
     ]  # fmt: skip
+    assert [row["first_stop"] for row in session.tune(hard_limit=4)] == [4]
     assert session.tuning("hard_limit=4..6").grid.settings == ("hard_limit",)
     with pytest.raises(UsageError, match="name what is to be tried"):
         session.tune()
