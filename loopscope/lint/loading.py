@@ -5,10 +5,12 @@ The user names it himself, so its code is his; nothing else is imported. What it
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import difflib
 import importlib
 import importlib.util
+import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +25,7 @@ _FORM = "name it as MODULE:GRAPH, for example my_app.agents:graph, or FILE.py:gr
 
 
 def load(reference: str) -> Any:
-    """The compiled graph of this name; a builder is compiled, and a function without parameters is called.
+    """The compiled graph of this name; a builder is compiled, a function without parameters is called (and awaited).
 
     Args:
         reference: `package.module:name`, `folder/file.py:name`; the name may be dotted.
@@ -90,6 +92,8 @@ def _compiled(given: Any, reference: str) -> Any:
     if callable(given) and not hasattr(given, "get_graph") and not hasattr(given, "compile"):
         try:
             found = given()
+            if inspect.iscoroutine(found):
+                found = asyncio.run(found)
         except Exception as error:
             said = inert(f"{type(error).__name__}: {error}", 300)
             raise UsageError(f"calling {inert(reference, 200)}() failed: {said}; lint takes a graph") from error

@@ -11,6 +11,8 @@ __all__ = ["sarif"]
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _UNBOUNDED = "unbounded-cycle"
+_WITHOUT = WHAT | {"message": "a word to the model of the last error"}
+"""What is asked of each cycle, as it stands in a sentence."""
 
 
 def sarif(report: Report, version: str) -> dict[str, Any]:
@@ -24,7 +26,7 @@ def sarif(report: Report, version: str) -> dict[str, Any]:
         {"id": _UNBOUNDED, "shortDescription": {"text": "Only the recursion limit ends this cycle."}},
         *(
             {"id": f"no-{step}", "shortDescription": {"text": f"A cycle without {what}."}}
-            for step, what in WHAT.items()
+            for step, what in _WITHOUT.items()
         ),
     ]
     results = [result for cycle in report.cycles for result in _results(cycle)]
@@ -38,7 +40,7 @@ def _results(cycle: Examined) -> Iterator[dict[str, Any]]:
         yield _result(cycle, _UNBOUNDED, "error", f"{way}: only the recursion limit ends it ({cycle.certainty}).")
     for step in cycle.missing:
         level = "warning" if cycle.verdict == "unbounded" else "note"
-        yield _result(cycle, f"no-{step}", level, f"{way}: nothing found for {WHAT[step]}.")
+        yield _result(cycle, f"no-{step}", level, f"{way}: nothing found for {_WITHOUT[step]}.")
 
 
 def _result(cycle: Examined, rule: str, level: str, text: str) -> dict[str, Any]:

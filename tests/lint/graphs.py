@@ -131,6 +131,11 @@ def make() -> Any:
     return bare
 
 
+async def amake() -> Any:
+    """As servers take it too."""
+    return make()
+
+
 def fails() -> Any:
     """Makes none."""
     raise RuntimeError("no key")

@@ -105,9 +105,9 @@ def test_places_are_those_of_files_in_the_folder(tmp_path: Path, cli: Cli) -> No
     assert "  see app.py:3 router\n" in cli("lint", "app.py:graph").out
 
 
-@pytest.mark.parametrize("name", ["make", "Holder.inner", "counted"])
+@pytest.mark.parametrize("name", ["make", "amake", "Holder.inner", "counted"])
 def test_functions_attributes_and_builders_are_taken(name: str, cli: Cli) -> None:
-    """A function is called, a builder compiled."""
+    """A function is called, and awaited where it has to be; a builder is compiled."""
     assert cli("lint", f"{GRAPHS}:{name}").code == 0
 
 
