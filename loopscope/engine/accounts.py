@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from loopscope.engine.events import Batch, ScopeKey
 
-__all__ = ["CLOCKS", "Account", "Accounts"]
+__all__ = ["Account", "Accounts"]
 
 MINUTE = 60.0
 _SUMS = ("iterations", "model_calls", "tool_calls", "input_tokens", "output_tokens", "total_tokens", "cost_usd")
 """The counters that are added up."""
-CLOCKS = ("wall_clock_s", "requests_per_minute")
-"""The counters that are read off the clock of the events."""
 DEEPEST = 64
 """Ancestors that are charged: more than any real hand-off, and an end for parents that form a ring."""
 KEPT = 2 * DEEPEST
@@ -54,10 +52,15 @@ class Account:
             while recent[0] <= now - MINUTE:
                 recent.popleft()
 
+    def seconds(self, now: float | None) -> float:
+        """Event time since the scope's first event."""
+        started = self.started
+        return now - started if now is not None and started is not None and now > started else 0.0
+
     def value(self, counter: str, now: float | None) -> float:
         """What a counter stands at; `now` is the time of the batch that is decided."""
         if counter == "wall_clock_s":
-            return max(0.0, now - self.started) if now is not None and self.started is not None else 0.0
+            return self.seconds(now)
         if counter == "requests_per_minute":
             return len(self.recent)
         found: float = getattr(self, counter)
@@ -86,14 +89,18 @@ class Account:
 class Accounts:
     """The accounts of all scopes, and who is whose parent."""
 
-    __slots__ = ("parents", "scopes")
+    __slots__ = ("_charged", "_line", "parents", "scopes")
 
     def __init__(self) -> None:
         self.scopes: OrderedDict[ScopeKey, Account] = OrderedDict()
         self.parents: OrderedDict[ScopeKey, ScopeKey] = OrderedDict()
+        # Mostly the same scope as before is charged, whose line of accounts is then the newest already.
+        self._charged: ScopeKey | None = None
+        self._line: list[Account] = []
 
     def adopt(self, child: ScopeKey, parent: ScopeKey, limit: int) -> None:
         """Remember a parent; twice as many as scopes are remembered, those whose child was charged last."""
+        self._charged = None
         self.parents[child] = parent
         self.parents.move_to_end(child)
         while len(self.parents) > max(2 * limit, KEPT):
@@ -111,6 +118,7 @@ class Accounts:
     def begin(self, key: ScopeKey, ts: float | None, limit: int) -> Account:
         """The account of a scope, whose clock starts at its first event that has a time."""
         scopes = self.scopes
+        self._charged = None
         account = scopes.get(key)
         if account is None:
             account = scopes[key] = Account(ts)
@@ -124,14 +132,23 @@ class Accounts:
                 scopes.popitem(last=False)
         return account
 
-    def charge(self, batch: Batch, limit: int) -> list[Account]:
+    def charge(self, batch: Batch, limit: int) -> Sequence[Account]:
         """Charge an AI message to its scope and to every ancestor; their accounts, nearest first."""
-        own = batch.scope
-        if own not in self.parents:
-            account = self.begin(own, batch.ts, limit)
+        accounts = self._line
+        if self._charged != (batch.thread_id, batch.run_id) or len(self.scopes) > KEPT:
+            accounts = self._line = [self.begin(each, batch.ts, limit) for each in self.lineage(batch.scope)]
+            # Their clocks run, so that there is nothing more to begin.
+            self._charged = batch.scope if batch.ts is not None else None
+        for account in accounts:
             account.charge(batch)
-            return [account]
-        charged = [self.begin(key, batch.ts, limit) for key in list(self.lineage(own))]
-        for account in charged:
-            account.charge(batch)
-        return charged
+        return accounts
+
+    def drop(self, key: ScopeKey) -> None:
+        """Close the account of one scope."""
+        self.scopes.pop(key, None)
+        self._charged = None
+
+    def forget(self, thread_id: str | None = None) -> None:
+        """Close all accounts, or those of one thread; who is whose parent stays known."""
+        for key in [key for key in self.scopes if thread_id is None or key.thread_id == thread_id]:
+            self.drop(key)

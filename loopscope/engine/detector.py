@@ -144,8 +144,9 @@ class LoopDetector:
         if type(event) is Batch:
             calls = event.calls
             compiled = self._own.get(event.scope, self._compiled) if self._own else self._compiled
-            if len(calls) == 1 and compiled.plain:
-                return (self.fold(event, compiled.identity.hash(calls), (calls[0].name or "",)),)
+            if len(calls) == 1:
+                ids = (calls[0].id,) if compiled.keep else ()
+                return (self.fold(event, compiled.identity.hash(calls), (calls[0].name or "",), (), ids),)
             return self._observe_batch(event, compiled)
         if type(event) is Result:
             return self._observe_result(event)
@@ -164,9 +165,8 @@ class LoopDetector:
             call: what is decided.
         """
         compiled = self._own.get(place.scope, self._compiled) if self._own else self._compiled
-        if compiled.plain:
-            return self.fold(place, compiled.identity.hash((call,)), (call.name or "",))
-        return self._observe_batch(msgspec.structs.replace(place, calls=(call,)), compiled)[0]
+        ids = (call.id,) if compiled.keep else ()
+        return self.fold(place, compiled.identity.hash((call,)), (call.name or "",), (), ids)
 
     def _take(self, event: Event) -> None:
         """What changes the state and decides nothing."""
@@ -188,18 +188,9 @@ class LoopDetector:
             if compiled.budgets:
                 self._accounts.charge(batch, self._compiled.limit)
             return _NOTHING
-        if len(calls) == 1:
-            decision = self.fold(batch, compiled.identity.hash(calls), (calls[0].name or "",))
-        else:
-            digest, repeats = compiled.identity.read(calls)
-            decision = self.fold(batch, digest, tuple([call.name or "" for call in calls]), repeats)
-        key: ScopeKey = (batch.thread_id, batch.run_id)  # type: ignore[assignment]  # as in `fold`
-        if compiled.keep and (trail := self._registry.scopes[self._home(key)].trail) is not None:
-            if len(calls) == 1:
-                trail.open.opened_one(decision.batch, calls[0].id)
-            else:
-                trail.open.opened(decision.batch, [call.id for call in calls])
-        return (decision,)
+        digest, repeats = compiled.identity.read(calls)
+        names, ids = tuple([call.name or "" for call in calls]), tuple([call.id for call in calls])
+        return (self.fold(batch, digest, names, repeats, ids),)
 
     def identify(self, batch: Batch) -> Identified:
         """The hash and the repeated calls of a batch under the policy that is in force for its scope."""
@@ -207,7 +198,12 @@ class LoopDetector:
         return compiled.identity.read(batch.calls)
 
     def fold(  # noqa: C901, PLR0912, PLR0915 - the hot path in one piece: a call costs as much as what it would hold
-        self, batch: Batch, digest: str, names: tuple[str, ...], repeats: tuple[tuple[str, str, int], ...] = ()
+        self,
+        batch: Batch,
+        digest: str,
+        names: tuple[str, ...],
+        repeats: tuple[tuple[str, str, int], ...] = (),
+        ids: tuple[str | None, ...] = (),
     ) -> Decision:
         """Decide a batch whose hash is known, so that a replay need not read its arguments again.
 
@@ -216,6 +212,7 @@ class LoopDetector:
             digest: its hash, as `identify` gives it.
             names: its tool names in model order, empty where a call has none.
             repeats: its repeated calls, as `identify` gives them.
+            ids: of its calls, by which `observe` finds what results belong to; none where `fold_result` is told.
         """
         number = self.batches = self.batches + 1
         thread_id, run_id, compiled, scopes = batch.thread_id, batch.run_id, self._compiled, self._registry.scopes
@@ -244,9 +241,11 @@ class LoopDetector:
                 trail = scope.trail
                 if trail is None or trail.keep != compiled.keep:
                     trail = scope.follow(compiled.keep)
-                brought = trail.begin(number, digest, names)
+                brought = trail.begin(number, digest, names, ids)
             if compiled.budgets:
-                accounts = self._charge(batch, key)
+                accounts = self._accounts.charge(batch, self._compiled.limit)
+                if len(accounts) > 1:
+                    self._touch_ancestors(key)
         facts = Facts(number, batch.seq, batch.ts, digest, names, repeats, trail, accounts)
         if scope.warnings:
             scope.note(facts, assume_delivery=self.assume_delivery)
@@ -278,13 +277,6 @@ class LoopDetector:
             found.action, found.layer, found.tool, found.count, found.threshold, "batch", found.counter or UNSET,
         )  # fmt: skip
 
-    def _charge(self, batch: Batch, key: ScopeKey) -> list[Account]:
-        """The accounts that this batch is charged to, nearest first."""
-        accounts = self._accounts.charge(batch, self._compiled.limit)
-        if len(accounts) > 1:
-            self._touch_ancestors(key)
-        return accounts
-
     def _touch_ancestors(self, key: ScopeKey) -> None:
         """Make the ancestors of a scope the most recently used ones: before it, lest it evicts them, and after it."""
         scopes = self._registry.scopes
@@ -294,14 +286,15 @@ class LoopDetector:
 
     def _observe_result(self, result: Result) -> tuple[Decision, ...]:
         key: ScopeKey = (result.thread_id, result.run_id)  # type: ignore[assignment]  # as in `fold`
-        scope = self._registry.scopes.get(self._home(key))
+        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
+        scope = self._registry.scopes.get(ScopeKey(key[0], None) if compiled.whole_thread else key)
         if scope is None or (trail := scope.trail) is None or (place := trail.open.closed(result.call_id)) is None:
             return _NOTHING
         batch, call = place
         brought = trail.batches.get(batch)
-        if brought is None:
+        if brought is None or not trail.add(brought, call, outcome_of(result, brought.names[call])):
             return _NOTHING
-        return self._account_result(scope, key, place, outcome_of(result, brought.names[call]), result.seq)
+        return self._completed(scope, compiled, key, brought, result.seq)
 
     def fold_result(self, key: ScopeKey, place: Place, outcome: Outcome, seq: int) -> tuple[Decision, ...]:
         """Account a result whose call is known; a decision where it completes its batch and a layer warns or stops.
@@ -313,16 +306,17 @@ class LoopDetector:
             seq: of the result's event.
         """
         scope = self.scope(key)
-        return _NOTHING if scope is None else self._account_result(scope, key, place, outcome, seq)
-
-    def _account_result(
-        self, scope: ScopeState, key: ScopeKey, place: Place, outcome: Outcome, seq: int
-    ) -> tuple[Decision, ...]:
-        trail = scope.trail
-        brought = trail.add(place[0], place[1], outcome) if trail is not None else None
-        if brought is None or None in brought.outcomes:
+        if scope is None or (trail := scope.trail) is None:
             return _NOTHING
-        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
+        brought = trail.batches.get(place.batch)
+        if brought is None or not trail.add(brought, place.call, outcome):
+            return _NOTHING
+        return self._completed(scope, self._own.get(key, self._compiled), key, brought, seq)
+
+    def _completed(
+        self, scope: ScopeState, compiled: Compiled, key: ScopeKey, brought: Brought, seq: int
+    ) -> tuple[Decision, ...]:
+        """The results of a batch are all in."""
         if scope.rules is not compiled.rules:
             scope.align(compiled.rules, compiled.policy)
         found: list[Finding] | None = None
@@ -387,10 +381,10 @@ class LoopDetector:
             return
         if event.thread_id is None and event.run_id is None:
             self._registry.forget()
-            self._accounts.scopes.clear()
+            self._accounts.forget()
         else:
             self._registry.drop(self._home(event.scope))
-            self._accounts.scopes.pop(event.scope, None)
+            self._accounts.drop(event.scope)
 
     def adopt(self, policy: Policy, scope: ScopeKey | None = None) -> None:
         """Decide under this policy from the next batch on: in one scope, or (None) in all, whatever they had.
@@ -424,8 +418,7 @@ class LoopDetector:
     def reset(self, thread_id: str | None = None) -> None:
         """Forget every scope, or every scope of one thread; the numbering of batches goes on."""
         self._registry.forget(thread_id)
-        for key in [key for key in self._accounts.scopes if thread_id is None or key.thread_id == thread_id]:
-            del self._accounts.scopes[key]
+        self._accounts.forget(thread_id)
 
     def snapshot(self) -> Snapshot:
         """The whole state as plain values; what changes later does not show in it."""

@@ -37,30 +37,32 @@ class Outcome(Struct, frozen=True, gc=False):
     """Its normalised text if it failed, else nothing."""
 
 
-class Brought(Struct):
+class Brought(Struct, gc=False):
     """One batch, its results as they come in."""
 
     n: int
     hash: str
-    hash_count: int
     names: tuple[str, ...]
     outcomes: list[Outcome | None]
-    fresh: list[bool]
-    """For each call: its result was new to the scope."""
+    missing: int
+    """Calls that have no result yet."""
     previous: int
     """Number of the newest batch before it with this hash; 0 where there is none."""
     moved: bool
     """A batch strictly between the previous occurrence of this hash and this one brought a new result."""
+    hash_count: int = 0
+    known: tuple[int, ...] = ()
+    """Positions of the calls whose result was not new to the scope."""
 
     @property
     def complete(self) -> bool:
         """Every call has its result."""
-        return None not in self.outcomes
+        return not self.missing
 
     @property
     def stale(self) -> bool:
         """It brought nothing new, and either failed or came without anything new in between."""
-        if not self.complete or any(self.fresh):
+        if self.missing or len(self.known) < len(self.outcomes):
             return False
         return not self.moved or any(outcome is not None and outcome.failed for outcome in self.outcomes)
 
@@ -68,56 +70,59 @@ class Brought(Struct):
 class Trail:
     """The newest batches of a scope and the results it knows."""
 
-    __slots__ = ("_last_new", "_last_of", "_seen", "batches", "keep", "open", "repeated")
+    __slots__ = ("_last_new", "_last_of", "_newest", "_seen", "batches", "keep", "open", "repeated")
 
     def __init__(self, keep: int) -> None:
         self.keep = keep
         """Batches that are remembered."""
-        self.batches: OrderedDict[int, Brought] = OrderedDict()
+        self.batches: dict[int, Brought] = {}
         self.open = OpenCalls()
         self.repeated = 0
         """Results that were not new, ever: no window holds more of them, which spares counting in runs that move."""
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._last_of: OrderedDict[str, int] = OrderedDict()
-        self._last_new = 0
+        self._last_new = self._newest = 0
 
-    def begin(self, n: int, digest: str, names: tuple[str, ...]) -> Brought:
-        """A batch was asked for; nothing of it is in yet."""
+    def begin(self, n: int, digest: str, names: tuple[str, ...], ids: tuple[str | None, ...] = ()) -> Brought:
+        """A batch was asked for; nothing of it is in yet. Without ids its results are told by their places alone."""
         batches, last_of, size = self.batches, self._last_of, len(names)
-        previous = last_of.pop(digest, 0)
-        last_of[digest] = n
-        moved = self._last_new > previous
-        brought = batches[n] = Brought(n, digest, 0, names, [None] * size, [False] * size, previous, moved)
-        while len(batches) > self.keep:
-            batches.popitem(last=False)
-        if len(last_of) > DISTINCT_KEPT:
+        previous = last_of.get(digest, 0)
+        last_of[digest] = self._newest = n
+        if previous:
+            last_of.move_to_end(digest)
+        elif len(last_of) > DISTINCT_KEPT:
             last_of.popitem(last=False)
+        brought = batches[n] = Brought(n, digest, names, [None] * size, size, previous, self._last_new > previous)
+        while len(batches) > self.keep:
+            del batches[next(iter(batches))]
+        if ids:
+            self.open.opened(n, ids)
         return brought
 
-    def add(self, n: int, call: int, outcome: Outcome) -> Brought | None:
-        """A result came in; its batch, if it is still remembered and the call was open."""
-        brought = self.batches.get(n)
-        if brought is None or brought.outcomes[call] is not None:
-            return None
-        key, seen = (outcome.tool, outcome.digest), self._seen
-        new = key not in seen
-        if new:
+    def add(self, brought: Brought, call: int, outcome: Outcome) -> bool:
+        """A result came in; whether it is the last one of its batch that was missing."""
+        outcomes, key, seen = brought.outcomes, (outcome.tool, outcome.digest), self._seen
+        if outcomes[call] is not None:
+            return False
+        outcomes[call] = outcome
+        if key in seen:
+            seen.move_to_end(key)
+            self.repeated += 1
+            brought.known += (call,)
+        else:
             seen[key] = None
             if len(seen) > DISTINCT_KEPT:
                 seen.popitem(last=False)
-            self._note_new(n)
-        else:
-            seen.move_to_end(key)
-            self.repeated += 1
-        brought.fresh[call] = new
-        brought.outcomes[call] = outcome
-        return brought
+            if brought.n == self._newest:
+                self._last_new = brought.n
+            else:
+                self._tell_later(brought.n)
+        brought.missing = missing = brought.missing - 1
+        return not missing
 
-    def _note_new(self, n: int) -> None:
+    def _tell_later(self, n: int) -> None:
         """A batch brought something new, which batches that were asked for before it came could not know."""
         self._last_new = max(self._last_new, n)
-        if n == next(reversed(self.batches)):
-            return
         for later in takewhile(lambda brought: brought.n > n, reversed(self.batches.values())):
             later.moved = later.moved or later.previous < n
 
@@ -129,7 +134,7 @@ class Trail:
     def not_new(self, n: int, call: int) -> bool:
         """Whether a call is known to have brought nothing new."""
         brought = self.batches.get(n)
-        return brought is not None and brought.outcomes[call] is not None and not brought.fresh[call]
+        return brought is not None and call in brought.known
 
     def dump(self) -> dict[str, Any]:
         """The trail as plain data."""
@@ -149,11 +154,14 @@ class Trail:
         trail = cls(data["keep"])
         for n, digest, count, names, outcomes, fresh, previous, moved in data["batches"]:
             known = [None if outcome is None else Outcome(*outcome) for outcome in outcomes]
-            trail.batches[n] = Brought(n, digest, count, tuple(names), known, list(fresh), previous, moved)
+            missing = known.count(None)
+            stale = tuple(call for call, new in enumerate(fresh) if known[call] is not None and not new)
+            trail.batches[n] = Brought(n, digest, tuple(names), known, missing, previous, moved, count, stale)
         trail.open = OpenCalls.load(data["open"])
         trail._seen.update(((tool, digest), None) for tool, digest in data["seen"])
         trail._last_of.update((digest, n) for digest, n in data["last_of"])
         trail._last_new = data["last_new"]
+        trail._newest = max(trail.batches, default=0)
         trail.repeated = data["repeated"]
         return trail
 
@@ -161,7 +169,8 @@ class Trail:
 def _dump(brought: Brought) -> tuple[Any, ...]:
     outcomes = [outcome and list(astuple(outcome)) for outcome in brought.outcomes]
     of_batch = (brought.n, brought.hash, brought.hash_count, brought.names)
-    return (*of_batch, outcomes, list(brought.fresh), brought.previous, brought.moved)
+    fresh = [outcome is not None and call not in brought.known for call, outcome in enumerate(brought.outcomes)]
+    return (*of_batch, outcomes, fresh, brought.previous, brought.moved)
 
 
 def outcome_of(result: Result, tool: str) -> Outcome:

@@ -297,10 +297,11 @@ class Timeline:
             return
         rows = self.results
         row = len(rows)
-        self.results_of.add(place.batch)
-        outcome = outcome_of(result, self.names.values[self.batches.names[place.batch - 1]][place.call])
-        rows.batch.append(place.batch)
-        rows.call.append(place.call)
+        batch, call = place
+        self.results_of.add(batch)
+        outcome = outcome_of(result, self.names.values[self.batches.names[batch - 1]][call])
+        rows.batch.append(batch)
+        rows.call.append(call)
         digest = self.digests.number((outcome.tool, outcome.digest))
         rows.digest.append(digest)
         self.with_digest.add(digest)

@@ -6,14 +6,14 @@ of its ancestors; the first counter that is used up stops it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter, ge
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any, Literal
 
-from loopscope.engine.accounts import CLOCKS, Account
+from loopscope.engine.accounts import Account
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Facts, Finding
-from loopscope.engine.sections import COUNTERS
+from loopscope.engine.sections import COUNTERS, Budget
 
 __all__ = ["BudgetRule"]
 
@@ -27,34 +27,48 @@ class _State:
         self.marks: set[str] = set()
 
 
+class _Least:
+    """For each counter the least value at which its budget has something to say; without end where it has no budget."""
+
+    __slots__ = COUNTERS
+
+    def __init__(self, budgets: Mapping[str, Budget]) -> None:
+        for counter in COUNTERS:
+            budget = budgets.get(counter)
+            setattr(self, counter, inf if budget is None else min(budget.warn * budget.limit, budget.limit))
+
+
 class BudgetRule:
     """Compares accounts with limits."""
 
     layer = "budget"
     woken_by: Literal["repeats", "results"] | None = None
-    __slots__ = ("_budgets", "_clocks", "_lowest", "_read")
+    __slots__ = ("_budgets", "_least")
 
     def __init__(self, policy: Policy) -> None:
         self._budgets = [(counter, policy.budget[counter]) for counter in COUNTERS if counter in policy.budget]
-        lowest = {counter: min(budget.warn * budget.limit, budget.limit) for counter, budget in self._budgets}
-        self._clocks = [(counter, lowest.pop(counter)) for counter in CLOCKS if counter in lowest]
-        # A getter of one attribute alone gives no tuple.
-        self._read = attrgetter(*lowest, "warned", "warned")
-        self._lowest = tuple(lowest.values())
+        self._least: Any = _Least(policy.budget)
 
     def new_state(self) -> _State:
         return _State()
 
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
-        accounts, now = facts.accounts, facts.ts
-        for account in accounts:
-            if any(map(ge, self._read(account), self._lowest)):
-                break
-            if self._clocks and any(account.value(counter, now) >= lowest for counter, lowest in self._clocks):
-                break
-        else:
-            return None
-        return self._found(state, accounts, now)
+        least, now = self._least, facts.ts
+        for account in facts.accounts:
+            # One by one: this is asked of every batch, and a loop over names would cost as much as all other layers.
+            if (
+                account.iterations >= least.iterations
+                or account.model_calls >= least.model_calls
+                or account.tool_calls >= least.tool_calls
+                or account.input_tokens >= least.input_tokens
+                or account.output_tokens >= least.output_tokens
+                or account.total_tokens >= least.total_tokens
+                or account.cost_usd >= least.cost_usd
+                or len(account.recent) >= least.requests_per_minute
+                or (now is not None and account.started is not None and now - account.started >= least.wall_clock_s)
+            ):
+                return self._found(state, facts.accounts, now)
+        return None
 
     def _found(self, state: _State, accounts: Sequence[Account], now: float | None) -> Finding | None:
         warning: Finding | None = None

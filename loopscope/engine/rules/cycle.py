@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice, takewhile
+from math import inf
 from typing import Any, Literal
 
 from loopscope.engine.policy import Policy
@@ -19,69 +20,74 @@ from loopscope.engine.trail import Trail
 __all__ = ["CycleRule", "laps"]
 
 HASH, NAMES = "hash", "names"
+_NONE = (0, 0)
+"""No laps, of no block."""
 
 
 class _Reading:
-    """The newest batches in one reading, by their hashes or by their tools' names."""
+    """The newest batches in one reading, by their hashes or by their tools' names.
 
-    __slots__ = ("_last", "_period", "_places", "echo", "items", "marked", "run")
+    Mostly it tells at once that nothing can go round: what came is not among as many newest items as the longest
+    period has, or is the same as all of them.
+    """
+
+    __slots__ = ("_at_least", "_echo", "_newest", "_nothing", "_period", "_run", "items")
 
     def __init__(self, items: Iterable[Hashable] = ()) -> None:
         self.items: deque[Hashable] = deque(items)
         """Newest first."""
-        self.echo: list[int] = []
-        """At position p - 1: how many of the newest batches in a row equal the one p before them. Not kept up to date
-        while one item repeats itself."""
-        self.run = sum(1 for _ in takewhile(lambda item: item == self.items[0], self.items))
-        """The newest items that are equal."""
-        self.marked = False
-        """It has warned in this stretch."""
-        self._period = -1
-        self._places = 0
-        self._last: dict[Hashable, int] = {}
 
-    def append(self, item: Hashable, max_period: int, keep: int) -> None:
-        """Count on instead of comparing the history anew, which is done only where the policy is another."""
-        if self._period != max_period:
-            self._compare(max_period)
-        items, last = self.items, self._last
-        place = self._places = self._places + 1
-        if items and items[0] == item:
-            self.run += 1
-            if self.run < max_period:
-                self.echo = _grown(self.echo, items, item)
-        else:
-            absent = self.run >= max_period or place - last.get(item, -max_period) > max_period
-            self.echo = [0] * max_period if absent else _grown(self.echo, items, item)
-            self.run = 1
-        last[item] = place
-        items.appendleft(item)
-        while len(items) > keep:
-            gone = items.pop()
-            if last[gone] <= place - len(items):
-                del last[gone]
-
-    def _compare(self, max_period: int) -> None:
-        items = self.items
+    def fit(self, max_period: int, keep: int, limit: float) -> None:
+        """Compare the history anew, under another policy; from then on it is counted on instead."""
+        items = self.items = deque(islice(self.items, keep), keep)
         self._period = max_period
-        self.echo = [_echo(items, period) for period in range(1, max_period + 1)]
-        self._places = len(items)
-        self._last = {item: place for place, item in enumerate(reversed(items), start=1)}
+        self._newest = deque(islice(items, max_period), max_period)
+        # The shortest block has two members: where no echo is as long as this, the laps of all blocks are too few.
+        self._at_least = 2 * (limit - 1)
+        self._nothing = [0] * max_period
+        # At position p - 1: how many of the newest items in a row equal the one p before them.
+        self._echo = [_echo(items, period) for period in range(1, max_period + 1)]
+        self._run = sum(1 for _ in takewhile(lambda item: item == items[0], items))
 
-    def laps(self) -> tuple[int, int]:
-        """As `laps` of the items."""
-        return (0, 0) if self.run >= self._period else _most(self.echo, len(self.items))
+    def append(self, item: Hashable) -> tuple[int, int]:
+        """Take up one more; `laps` of the items from then on, or none of them where they are below the limit."""
+        newest, echo = self._newest, self._nothing
+        if item not in newest:
+            self._run, longest = 1, 0
+        else:
+            run = self._run = self._run + 1 if item == newest[0] else 1
+            if run >= self._period:
+                # What differs next is not among the newest, and finds no use for echoes from before it.
+                newest.appendleft(item)
+                self.items.appendleft(item)
+                return _NONE
+            echo = _grown(self._echo, newest, item)
+            longest = max(echo)
+        self._echo = echo
+        newest.appendleft(item)
+        self.items.appendleft(item)
+        return _NONE if longest < self._at_least else _most(echo, len(self.items))
 
 
 class _State:
     """The newest batches in both readings, and their numbers, newest first."""
 
-    __slots__ = ("by_hash", "by_names", "numbers")
+    __slots__ = ("by_hash", "by_names", "marked", "numbers", "rule")
 
-    def __init__(self, hashes: Iterable[str] = (), names: Iterable[Hashable] = (), numbers: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        hashes: Iterable[str] = (),
+        names: Iterable[Hashable] = (),
+        numbers: Iterable[int] = (),
+        marked: Iterable[str] = (),
+    ) -> None:
         self.by_hash = _Reading(hashes)
         self.by_names = _Reading(names)
         self.numbers = deque(numbers)
+        self.marked = set(marked)
+        """The readings that have warned in this stretch."""
+        self.rule: CycleRule | None = None
+        """Whose periods and limits the history was last compared for."""
 
     @property
     def hashes(self) -> deque[Hashable]:
@@ -111,31 +117,40 @@ class CycleRule:
     def new_state(self) -> _State:
         return _State()
 
+    def _fit(self, state: _State) -> None:
+        state.rule = self
+        state.numbers = deque(islice(state.numbers, self._keep), self._keep)
+        for reading, pair in ((state.by_hash, self._hash), (state.by_names, self._names)):
+            reading.fit(self._max_period, self._keep, _first(pair))
+
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
-        names, numbers, keep = facts.names, state.numbers, self._keep
-        state.by_hash.append(facts.hash, self._max_period, keep)
-        state.by_names.append(names if len(names) == 1 else tuple(sorted(names)), self._max_period, keep)
-        numbers.appendleft(facts.n)
-        while len(numbers) > keep:
-            numbers.pop()
-        by_hash = self._found(state, state.by_hash, HASH, self._hash, facts.trail)
-        by_names = self._found(state, state.by_names, NAMES, self._names, facts.trail)
+        if state.rule is not self:
+            self._fit(state)
+        names = facts.names
+        state.numbers.appendleft(facts.n)
+        of_hash = state.by_hash.append(facts.hash)
+        of_names = state.by_names.append(names if len(names) == 1 else tuple(sorted(names)))
+        if of_hash is _NONE is of_names and not state.marked:
+            return None
+        by_hash = self._found(state, of_hash, HASH, self._hash, facts.trail)
+        by_names = self._found(state, of_names, NAMES, self._names, facts.trail)
         if by_hash is None or (by_names is not None and by_names.action == "hard_stop" != by_hash.action):
             return by_names
         return by_hash
 
-    def _found(self, state: _State, reading: _Reading, name: str, pair: Pair, trail: Trail | None) -> Finding | None:
-        limit = pair.warn if pair.warn is not None else pair.hard_limit
-        if limit is None:
+    def _found(
+        self, state: _State, found: tuple[int, int], name: str, pair: Pair, trail: Trail | None
+    ) -> Finding | None:
+        limit, (count, period) = _first(pair), found
+        if limit == inf:
             return None
-        count, period = reading.laps()
         if count < limit:
-            reading.marked = False
+            state.marked.discard(name)
             return None
         if pair.hard_limit is not None and count >= pair.hard_limit and self._idle(state, count, period, trail):
             return Finding("hard_stop", self.layer, None, count, pair.hard_limit)
-        may_warn = pair.warn is not None or self._aware
-        return Finding("warn", self.layer, None, count, limit, name) if may_warn and not reading.marked else None
+        may_warn = (pair.warn is not None or self._aware) and name not in state.marked
+        return Finding("warn", self.layer, None, count, limit, name) if may_warn else None
 
     def _idle(self, state: _State, count: int, period: int, trail: Trail | None) -> bool:
         """Whether the laps went round without bringing anything new, where the policy asks for that."""
@@ -146,23 +161,24 @@ class CycleRule:
         return bool(numbers) and all(trail.stale(number) for number in numbers)
 
     def mark(self, state: _State, finding: Finding) -> None:
-        reading = state.by_hash if finding.mark == HASH else state.by_names
-        reading.marked = True
+        state.marked.add(finding.mark or "")
 
     def dump(self, state: _State) -> dict[str, Any]:
-        marked = [name for name, reading in ((HASH, state.by_hash), (NAMES, state.by_names)) if reading.marked]
         return {
             "hashes": list(state.hashes),
             "names": [list(names) for names in state.names],  # type: ignore[call-overload]
             "numbers": list(state.numbers),
-            "marked": marked,
+            "marked": sorted(state.marked),
         }
 
     def load(self, data: dict[str, Any]) -> _State:
-        state = _State(data["hashes"], (tuple(names) for names in data["names"]), data["numbers"])
-        state.by_hash.marked = HASH in data["marked"]
-        state.by_names.marked = NAMES in data["marked"]
-        return state
+        return _State(data["hashes"], (tuple(names) for names in data["names"]), data["numbers"], data["marked"])
+
+
+def _first(pair: Pair) -> float:
+    """The limit that is reached first; without end where there is none."""
+    limit = pair.warn if pair.warn is not None else pair.hard_limit
+    return inf if limit is None else limit
 
 
 def _grown(echo: list[int], newest_first: Iterable[Hashable], item: Hashable) -> list[int]:

@@ -29,7 +29,8 @@ class ErrorStreak(StreakRule[Streak]):
     def account_results(self, state: Streak, brought: Brought) -> Finding | None:
         for outcome in brought.outcomes:
             if outcome is None or not outcome.failed:
-                self._broken(state)
+                if state.length:
+                    self._broken(state)
                 return None
         tools = set(brought.names)
         return self._longer(state, tools.pop() if len(tools) == 1 else None)
