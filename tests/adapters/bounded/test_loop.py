@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ from langgraph.errors import GraphRecursionError
 from langgraph.types import Command
 
 from loopscope import BoundedLoop
-from tests.adapters.bounded.sql import MISSPELT, RIGHT, answered, guarded, queries, unguarded
+from tests.adapters.bounded.sql import MISSPELT, RIGHT, answered, guarded, queries, sql_tool, unguarded
 from tests.adapters.scripted import ScriptedModel, ask, on
 
 BOTH = pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
@@ -138,3 +141,18 @@ def test_a_second_question_of_a_thread_has_fresh_bounds_behind_begin() -> None:
     assert (fresh["sql_iterations"], fresh["sql_renewed"], fresh["sql_spent"]) == (-3, -1, {"model_calls": -3})
     assert fresh["sql_witness"] is fresh["sql_checked"] is fresh["sql_ended"] is None
     assert loop.begin({}) == {**dict.fromkeys(loop.fields), "sql_iterations": 0, "sql_renewed": 0, "sql_spent": {}}
+
+
+def test_the_pages_loop_is_a_whole_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody copies from docs/bounded-loops.md runs, beside a tool and a model of their own."""
+    page = (Path(__file__).parents[3] / "docs" / "bounded-loops.md").read_text("utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    own: Any = ModuleType("my_app.sql")
+    own.run_sql, own.model = sql_tool(), ScriptedModel(script=queries(MISSPELT, RIGHT, then="1550.5 and 310"))
+    monkeypatch.setitem(sys.modules, "my_app", ModuleType("my_app"))
+    monkeypatch.setitem(sys.modules, "my_app.sql", own)
+    space: dict[str, Any] = {}
+    exec(compile(code, "bounded-loops.md", "exec"), space)  # noqa: S102 - it is what the test is of
+    final = space["graph"].compile().invoke(ask())
+    assert (final["sql_iterations"], final.get("sql_ended")) == (3, None)
+    assert final["messages"][-1].content == "1550.5 and 310"
