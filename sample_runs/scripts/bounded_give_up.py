@@ -7,6 +7,8 @@ only watched: what ends it is in the graph.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -54,7 +56,7 @@ def run(stage: Stage) -> None:
         last = state["messages"][-1]
         return "tools" if isinstance(last, AIMessage) and last.tool_calls else loop.route(state)
 
-    ways = {"again": "analyst", "done": END, "give_up": "give_up"}
+    ways: dict[Hashable, str] = {"again": "analyst", "done": END, "give_up": "give_up"}
     graph = StateGraph(loop.extend(MessagesState))
     graph.add_node("analyst", loop.wrap(analyst))
     graph.add_node("tools", ToolNode([run_sql], handle_tool_errors=True))
