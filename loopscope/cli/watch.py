@@ -250,7 +250,8 @@ def _print_view(feed: Follow, live: LiveSession, wish: Wish) -> None:
     """The debugger's view of what has happened so far, as text."""
     from loopscope.cli.output import can_draw, tell
     from loopscope.cli.terminal import why_no_screen
-    from loopscope.views.text import render
+    from loopscope.views import live as view
+    from loopscope.views.text import WIDTH, render
 
     tell(f"{why_no_screen()}: this is the view as text, as it is now")
     for message in feed:
@@ -259,7 +260,7 @@ def _print_view(feed: Follow, live: LiveSession, wish: Wish) -> None:
             break
     live.session.open_at_first_stop()
     ascii_only = wish.ascii_only or not can_draw(sys.stdout.encoding)
-    click.echo(render(live.session, ascii_only=ascii_only), nl=False)
+    click.echo(render(live.session, ascii_only=ascii_only, bar=view.bar(live, WIDTH)), nl=False)
 
 
 def _tell_end(message: Message) -> None:

@@ -38,7 +38,8 @@ LONGEST_LINE = 8 << 20
 _HELD_BYTES = 1 << 16
 _AT_ONCE = 1_000
 _OBSERVE_ONLY = (
-    "this process lets itself be observed only: start it with loopscope.listen(control=True) or LOOPSCOPE=control"
+    "this process lets itself be observed only: start it with `loopscope run --control`, LOOPSCOPE=control or "
+    "loopscope.listen(control=True)"
 )
 _NOT_ASKED = "this viewer only observes: attach with --control to steer"
 

@@ -98,6 +98,20 @@ def test_what_is_recorded_replays_the_same(listening: Callable[..., Link], cli: 
     assert cli("replay", file, "--verify").code == 0
 
 
+def test_without_a_screen_it_is_told_how_it_is_now(listening: Callable[..., Link], cli: Cli) -> None:
+    """The view as text of all that there is, under a bar that calls it live; the process is not waited for."""
+    listening()
+    agent = Agent()
+    agent.start()
+    for _ in range(3):
+        agent.batch()
+    shown = cli("attach", "bot")
+    assert shown.code == 0
+    assert shown.out.startswith(" LIVE bot ")
+    assert "3/3" in shown.out.splitlines()[0]
+    assert "as it is now" in shown.err
+
+
 def test_no_secret_is_recorded(tmp_path: Path) -> None:
     """What is read from a target that masks none is shown as it is, and masked in the recording."""
     args = {"command": "psql --password hunter2secret"}

@@ -255,7 +255,7 @@ async def test_the_end_of_the_process(looper: Callable[..., Looper]) -> None:
     async with attached(agent) as pilot:
         await on_screen(pilot, "3/3")
         await asyncio.to_thread(agent.end)
-        await on_screen(pilot, " ENDED looper", "process ended")
+        await on_screen(pilot, " ENDED looper", "process ended; all that it did is kept here")
         await pilot.press("N", "N", "n")
         await on_screen(pilot, "2/3", "3 Inspect #2")
         pilot.app.clear_notifications()

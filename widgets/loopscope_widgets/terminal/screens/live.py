@@ -50,6 +50,8 @@ _ENOUGH = 20_000
 """Messages that wait before no more are read."""
 
 
+_GONE = "the process has ended"
+"""What a feed says where nothing more is known."""
 _WORDS = {"setPolicy": "apply", "setBreakpoints": "set breakpoints", "passOnce": "let it pass"}
 """What a verb is called, where it is not as the protocol has it."""
 
@@ -163,7 +165,8 @@ class LiveScreen(DebugScreen):
             self.live.take([self._inbox.popleft()])
         self._show(grown=True)
         if self.live.state == "ended":
-            tell(self, f"{self.live.what} ended: {self.live.reason}; all that it did is kept here", problem=True)
+            reason = "" if self.live.reason.startswith(_GONE) else f": {self.live.reason}"
+            tell(self, f"{self.live.what} ended{reason}; all that it did is kept here", problem=True)
 
     def _rested(self) -> None:
         self._told = bool(self._inbox)
