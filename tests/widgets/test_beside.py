@@ -17,6 +17,7 @@ from loopscope.recording.feed import Message, Verb
 from loopscope.session.live import LiveSession
 from loopscope.session.output import Output
 from loopscope_widgets.terminal.app import LoopscopeApp
+from loopscope_widgets.terminal.panes.base import LinePane
 from loopscope_widgets.terminal.screens.beside import BesideScreen
 from tests.widgets.support import shown
 
@@ -79,6 +80,16 @@ async def test_it_shows_what_is_written_at_every_size(size: tuple[int, int]) -> 
         await until(pilot, lambda text: "a word" in text and "Inspect #" not in text)
         await pilot.press("z", "2")
         await until(pilot, lambda text: "nothing is counted" in text)
+
+
+@pytest.mark.parametrize("size", [(160, 45), (130, 40), (120, 34)])
+async def test_it_leaves_room_for_the_others(size: tuple[int, int]) -> None:
+    """The scopes are seen above the breakpoints, where all are on the screen at once."""
+    async with beside(Output(), size) as pilot:
+        await until(pilot, lambda text: "8 Output" in text)
+        panes = [pane for pane in pilot.app.screen.query(LinePane) if pane.display]
+        assert {1, 2, 3, 6, 7, 8} == {pane.number for pane in panes}
+        assert all(pane.size.height >= 2 for pane in panes)
 
 
 async def test_it_stays_at_the_newest_line_until_one_scrolls_up() -> None:
