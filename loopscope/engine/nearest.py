@@ -26,7 +26,7 @@ __all__ = ["Arrival", "Change", "Effect", "Step", "fold_scope", "limit_settings"
 T = TypeVar("T")
 _SEVERITY = {"pass": 0, "warn": 1, "hard_stop": 2}
 MOST_WINDOWS = 64
-"""Smaller windows that are tried, nearest first: each costs a fold of the scope."""
+"""Smaller windows, or lower limits, that are tried, nearest first: each costs a fold of the scope."""
 
 
 class Arrival(NamedTuple):
@@ -158,18 +158,31 @@ def _to_spare(policy: Policy, decision: Decision) -> Iterator[tuple[str, Iterato
         yield "window_size", iter(range(policy.window_size - 1, max(0, policy.window_size - 1 - MOST_WINDOWS), -1))
 
 
-def _to_fire(steps: Sequence[Step], index: int, decision: Decision) -> Iterator[tuple[str, Iterator[int] | None]]:
-    """Settings that could make a batch that passed fire: the warning limits, at what was counted."""
+def _to_fire(steps: Sequence[Step], index: int, decision: Decision) -> Iterator[tuple[str, Iterator[int]]]:
+    """Settings that could make a batch that passed fire: hard limits that its counts come near, and warnings.
+
+    A hard limit is tried from its own value down, as a stop before this batch may change what is counted here.
+    """
     policy = steps[index].policy
-    yield "warn_threshold", iter(range(min(decision.hash_count, policy.warn_threshold - 1), 0, -1))
-    highest: dict[str, int] = {}
+    if decision.hash_count >= policy.warn_threshold:
+        yield "hard_limit", _down(policy.hard_limit - 1, decision.hash_count)
+    yield "warn_threshold", _down(min(decision.hash_count, policy.warn_threshold - 1), 1)
+    highest: dict[str, tuple[int, int]] = {}
     for tool in dict.fromkeys(name for name in steps[index].names if name):
-        own = tool in policy.tool_freq_overrides
-        setting = f"tool_freq_overrides.{tool}.warn" if own else "tool_freq_warn"
-        count = min(_calls(steps, index, tool), policy.frequency_limits(tool).warn - 1)
-        highest[setting] = max(highest.get(setting, 0), count)
-    for setting, count in highest.items():
-        yield setting, iter(range(count, max(0, count - MOST_WINDOWS), -1))
+        table = f"tool_freq_overrides.{tool}." if tool in policy.tool_freq_overrides else "tool_freq_"
+        limits = policy.frequency_limits(tool)
+        calls = _calls(steps, index, tool)
+        if calls >= limits.warn:
+            highest[f"{table}hard_limit"] = limits.hard_limit - 1, calls
+        warns = min(calls, limits.warn - 1)
+        highest[f"{table}warn"] = max(highest.get(f"{table}warn", (0, 1)), (warns, 1))
+    for setting, (most, least) in highest.items():
+        yield setting, _down(most, least)
+
+
+def _down(most: int, least: int) -> Iterator[int]:
+    """Values of a limit, nearest first."""
+    return iter(range(most, max(least - 1, most - MOST_WINDOWS), -1))
 
 
 def _calls(steps: Sequence[Step], index: int, tool: str) -> int:

@@ -78,6 +78,20 @@ def test_a_pass_tells_the_distance_to_the_next_limit() -> None:
     assert session.explain(2).lines[-1].startswith("nearest settings that would warn or stop #2: warn_threshold <= 2")
     assert session.explain(4).lines[1] == "stops after one more identical batch: hard_limit is 5 (default)"
     assert session.explain(4).headline == "PASS A seen 4 times"
+    assert (
+        session.explain(4)
+        .lines[-1]
+        .startswith("nearest settings that would warn or stop #4: hard_limit <= 4 (then stopped first at #4, from ")
+    )
+
+
+def test_past_its_warning_a_tool_is_nearest_to_its_hard_limit() -> None:
+    """Its own one, where it has limits of its own."""
+    run = tools(*["read"] * 35, *["bash"] * 4, policy=Policy(tool_freq_overrides={"bash": Limits(2, 9)}))
+    nearest = [(change.setting, change.value, change.verdict) for change in run.explain(35).changes]
+    assert ("tool_freq_hard_limit", 35, "hard_stop") in nearest
+    nearest = [(change.setting, change.value, change.verdict) for change in run.explain(39).changes]
+    assert ("tool_freq_overrides.bash.hard_limit", 4, "hard_stop") in nearest
 
 
 def test_long_evidence_is_cut() -> None:
