@@ -68,7 +68,9 @@ def _settings(tuning: Tuning, values: Values) -> dict[str, int | float]:
 
 
 def _totals(summary: Summary) -> dict[str, Any]:
-    return {name: getattr(summary, name) for name in _TOTALS}
+    found = {name: getattr(summary, name) for name in _TOTALS}
+    # Cents that are added up are not to look like a measurement.
+    return {name: round(value, 9) if isinstance(value, float) else value for name, value in found.items()}
 
 
 def _recordings(runs: Iterable[Run]) -> list[dict[str, Any]]:

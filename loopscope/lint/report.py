@@ -75,7 +75,7 @@ def _examined(level: Level, cycle: Cycle, limit: int | None) -> Examined:
         verdict=verdict,
         certainty="seen" if cycle.drawn else "inferred",
         closed=cycle.closed,
-        claims=known,
+        claims=tuple(claim._replace(node=level.name(claim.node)) for claim in known),
         missing=missing,
         recursion_limit=limit,
         place=None if first is None else place_of(first),

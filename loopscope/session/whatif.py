@@ -210,7 +210,7 @@ def after(timeline: Timeline, number: int, last: int | None = None) -> After:
         calls=sum(rows.calls[n - 1] for n in later),
         input_tokens=sum(usage.input_tokens or 0 for usage in usages),
         output_tokens=sum(usage.output_tokens or 0 for usage in usages),
-        cost_usd=sum(usage.cost_usd or 0.0 for usage in usages),
+        cost_usd=round(sum(usage.cost_usd or 0.0 for usage in usages), 9),
     )
 
 

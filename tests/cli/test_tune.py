@@ -473,3 +473,12 @@ def test_a_long_job_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys:
     assert shown[2] == "loopscope: 4 of 4 recordings [########################]"
     assert shown[5] == "loopscope: 1,200 events …"
     assert shown[-1] == ""
+
+
+def test_cents_are_added_up_as_cents(cli: Cli) -> None:
+    """In every form that a program reads; floats would tell of parts of a cent that nobody paid."""
+    outcome = cli("tune", "sample:sql-retry-storm", "--grid", "hard_limit=6", "--csv")
+    (row,) = csv.DictReader(io.StringIO(outcome.out))
+    assert row["saved_cost_usd"] == "0.062211"
+    outcome = cli("whatif", "sample:sql-retry-storm", "--set", "hard_limit=6", "--json")
+    assert json.loads(outcome.out)["overrides"][0]["after_first_stop"]["cost_usd"] == 0.062211

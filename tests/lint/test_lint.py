@@ -71,6 +71,9 @@ def test_json_has_every_claim_with_how_it_is_known(cli: Cli) -> None:
         {"step": "counter", "certainty": "inferred", "text": "onward compares tries of the state", "node": "work"}
     ]
     assert cycle["missing"] == ["witness", "escalation", "message", "budget"]
+    within = json.loads(cli("lint", f"{GRAPHS}:team", "--json").out)["cycles"][-1]
+    assert {claim["node"] for claim in within["claims"]} <= set(within["nodes"]), "a sub-graph's nodes have its path"
+    assert within["claims"]
 
 
 def test_sarif_places_findings_in_the_users_code(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
