@@ -17,7 +17,7 @@ from loopscope.views import overview
 from loopscope.views.glyphs import GLYPH, LEGEND, STYLE, TONE
 from loopscope.views.model import Line, Mark, Span, Style, fit, line_width, spread
 
-__all__ = ["HEIGHT", "OVERVIEW", "Page", "height", "lines", "number_at", "page", "part"]
+__all__ = ["HEIGHT", "OVERVIEW", "Page", "around", "height", "lines", "number_at", "page", "part"]
 
 HEIGHT = 5
 """Ruler, letters, counts, states and the legend; one more where the overview is among them."""
@@ -57,9 +57,13 @@ class Page(NamedTuple):
 
 def page(session: Session, width: int) -> Page:
     """The page around the cursor at this width."""
-    numbers = session.batches
     cell = 3 if width >= _WIDE else 1
-    room = max(1, (width - LABELS) // cell)
+    return around(session, max(1, (width - LABELS) // cell), cell)
+
+
+def around(session: Session, room: int, cell: int = 1) -> Page:
+    """The page around the cursor of at most so many columns."""
+    numbers = session.batches
     cursor = bisect_left(numbers, session.cursor)
     half = max(1, room // 2)
     first = min(max(0, cursor // half * half - half // 2), max(0, len(numbers) - room))

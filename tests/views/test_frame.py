@@ -167,10 +167,16 @@ def test_lanes_and_live() -> None:
 
 
 def test_a_long_lane_has_an_overview() -> None:
-    """Of the whole, while the strip has the columns that there is room for."""
+    """Of the whole, while the strip has the columns that there is room for, the cursor's among them."""
     session = looping(300).session()
+    for cursor in (1, 30, 151, 299, 300):
+        for columns in (4, 24, 31, 60):
+            session.seek(cursor)
+            drawn = frame(session, shown=Shown(columns=columns))["columns"]
+            assert [n for n, *_, here in drawn if here] == [cursor]
+            assert len(drawn) == columns
     found = frame(session, shown=Shown(columns=20))
     assert len(found["columns"]) == 20
     assert len(found["overview"]) == 240
     assert found["length"] == 300
-    assert timeline.page(session, timeline.LABELS + 60).first == found["first"]
+    assert timeline.page(session, timeline.LABELS + 20).first == found["first"]

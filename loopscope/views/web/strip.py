@@ -71,8 +71,8 @@ def strip(session: Session, most: int, cells: int) -> Strip:
         most: columns.
         cells: of the overview.
     """
-    shown = timeline.page(session, timeline.LABELS + 3 * most)
-    columns = tuple(_column(session, number) for number in shown.shown[:most])
+    shown = timeline.around(session, most)
+    columns = tuple(_column(session, number) for number in shown.shown)
     total = len(shown.numbers)
     return Strip(columns, shown.first, total, overview(session, shown.numbers, cells) if total > len(columns) else ())
 
