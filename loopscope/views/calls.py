@@ -131,20 +131,19 @@ def _label(batch: Batch, policy: Policy) -> str:
     return f"{first} +{more}" if more else first
 
 
-_LABELS: WeakKeyDictionary[Session, dict[tuple[str, int], str]] = WeakKeyDictionary()
+_LABELS: WeakKeyDictionary[Session, dict[tuple[int, str], str]] = WeakKeyDictionary()
 
 
 def batch_label(session: Session, number: int) -> str:
-    """A batch in a few words; its line is read once for all batches of the same hash."""
+    """A batch in a few words of its own: equal hashes need not be equal calls."""
     row = session.row(number)
     known = _LABELS.setdefault(session, {})
-    place = (row.hash, session.timeline.batches.calls[number - 1])
-    label = known.get(place)
+    label = known.get((number, row.hash))
     if label is None:
         if len(known) > 10 * _LONGEST:
             known.clear()
         light = session.timeline.batches.length[number - 1] <= HEAVY
         batch = session.batch(number) if light else None
         policy = session.timeline.policy_at(number)
-        label = known[place] = _label(batch, policy) if batch is not None else tool_names(row.names)
+        label = known[number, row.hash] = _label(batch, policy) if batch is not None else tool_names(row.names)
     return label

@@ -97,3 +97,14 @@ def test_labels_are_forgotten_where_there_are_very_many() -> None:
         story.call("open", {"url": str(n)})
     session = story.session()
     assert {batch_label(session, n) for n in range(1, 2101)} == {f'open("{n}")' for n in range(2100)}
+
+
+def test_equal_hashes_have_the_words_of_their_own_calls() -> None:
+    """Whichever is asked for first: two reads of one bucket are not the same lines."""
+    story = Story()
+    for start in (1, 11):
+        story.call("read_file", {"path": "log", "start_line": start, "end_line": start + 9}, "lines")
+    session = story.session()
+    assert session.row(1).hash == session.row(2).hash
+    assert batch_label(session, 2) == 'read_file("log", 11, 20)'
+    assert batch_label(session, 1) == 'read_file("log", 1, 10)'
