@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -204,6 +206,14 @@ def test_a_session_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopscope.api.find_spec", lambda _: None)
     data, _ = looping(6).session()._repr_mimebundle_()
     assert {*data} == {"text/plain", "text/html"}
+
+
+def test_the_widget_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what to install."""
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, module.__name__)
+    with pytest.raises(ModuleNotFoundError, match=re.escape("pip install 'loopscope[notebook]'")):
+        importlib.import_module(module.__name__)
 
 
 def test_hostile_text_is_text_everywhere() -> None:

@@ -12,8 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-import anywidget
-import traitlets
+try:
+    import anywidget
+    import traitlets
+except ModuleNotFoundError as _missing:
+    _told = "LoopWidget: the notebook part is not installed; pip install 'loopscope[notebook]'"
+    raise ModuleNotFoundError(_told, name=_missing.name) from None
 
 from loopscope.engine.policy import Policy
 from loopscope.errors import LoopscopeError, UsageError
