@@ -104,6 +104,7 @@ def live_process(target: str) -> Entry | None:
 
     Raises:
         CannotAttachError: if it can only be a process, and there is none.
+        UnreadableInputError: if it is a script that does not run.
     """
     if target == STDIN or target.startswith(_SAMPLE) or "://" in target:
         return None
@@ -120,6 +121,11 @@ def live_process(target: str) -> Entry | None:
     except CannotAttachError as error:
         if stat.S_ISSOCK(mode) or target.isdecimal() or target.endswith(".sock") or "live processes are" in str(error):
             raise
+        if mode and target.endswith(".py"):
+            name = inert(target, 80)
+            raise UnreadableInputError(
+                f"{name}: is no recording, and no live process runs it: `loopscope run {name}`"
+            ) from None
         if mode or os.sep in target or "." in target:
             return None
         missing = f"no live process {inert(target, 80)}"

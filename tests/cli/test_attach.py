@@ -166,3 +166,10 @@ def test_an_unknown_theme_is_a_usage_error(record: Record, tmp_path: Path) -> No
     assert terminal.end() == 2
     assert b"nrod" in terminal.drawn
     assert b"Traceback" not in terminal.drawn
+
+
+def test_a_script_that_does_not_run_is_told_how_to(cli: Cli, tmp_path: Path) -> None:
+    """Its name is that of its process: what stands in it is not the trouble."""
+    (tmp_path / "agent.py").write_text("print()\n")
+    message = "loopscope: agent.py: is no recording, and no live process runs it: `loopscope run agent.py`\n"
+    assert cli("attach", "agent.py") == (3, "", message)
