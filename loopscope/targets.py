@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from loopscope.engine.events import Event, Header
 from loopscope.engine.policy import Policy
-from loopscope.errors import CannotAttachError, PolicyError, UsageError
+from loopscope.errors import CannotAttachError, PolicyError, UnreadableInputError, UsageError
 from loopscope.recording.inert import inert
 
 if TYPE_CHECKING:
