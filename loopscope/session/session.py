@@ -22,8 +22,7 @@ from loopscope.engine.events import Batch, Event, Header, Result, ScopeKey, Usag
 from loopscope.engine.explain import Context, Explanation, explain
 from loopscope.engine.policy import Policy
 from loopscope.engine.scope import ScopeState, Spent, WarningRecord
-from loopscope.errors import UnreadableInputError, UsageError
-from loopscope.export import to_json, to_python, to_toml, to_yaml
+from loopscope.errors import UnreadableInputError
 from loopscope.graph import Topology, Visit, observe
 from loopscope.session.halts import Halt, Halts
 from loopscope.session.letters import letter_name
@@ -473,20 +472,6 @@ class Session(Surface):
             wanted: asked now and then; where it says no, there is no trial.
         """
         return attempt(self.timeline, policy, self, wanted)
-
-    def export(self, kind: str = "toml") -> str:
-        """The policy at the cursor as a file's text.
-
-        Args:
-            kind: `toml` for loopscope, `yaml` for DeerFlow's section, `json`, or `python` for a snippet.
-
-        Raises:
-            UsageError: if there is no such kind.
-        """
-        writers = {"toml": to_toml, "yaml": to_yaml, "json": to_json, "python": to_python}
-        if kind not in writers:
-            raise UsageError(f"export: there is no kind {kind!r}; there are {', '.join(writers)}")
-        return writers[kind](self.policy)
 
     def letters(self, key: ScopeKey) -> Callable[[str], str]:
         """The letters of one scope's hashes."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, SupportsInde
 import msgspec
 
 from loopscope.errors import UsageError
+from loopscope.export import to_json, to_python, to_toml, to_yaml
 
 if TYPE_CHECKING:
     from loopscope.session.session import Session
@@ -45,6 +46,9 @@ class Drawing(Protocol):
     def heat(self, tuning: Tuning, theme: Literal["dark", "light"] | None) -> str:
         """The heat map of a tuning, as SVG."""
         ...
+
+
+_WRITERS = {"toml": to_toml, "yaml": to_yaml, "json": to_json, "python": to_python}
 
 
 class Svg(str):
@@ -159,6 +163,24 @@ class Surface:
         if grid or values:
             return Svg(_drawing().heat(self.tuning(*grid, **values), theme))
         return Svg(_drawing().timeline(self._session, theme))
+
+    def export(self, kind: str = "toml") -> str:
+        """The policy at the cursor, or the run as it stands there, as a file's text.
+
+        Args:
+            kind: `toml` for loopscope, `yaml` for DeerFlow's section, `json`, or `python` for a snippet; `html` for the
+                page and `svg` for the picture of `loopscope export`.
+
+        Raises:
+            UsageError: if there is no such kind.
+        """
+        if kind == "html":
+            return _drawing().page(self._session, None)
+        if kind == "svg":
+            return _drawing().timeline(self._session, None)
+        if kind not in _WRITERS:
+            raise UsageError(f"export: there is no kind {kind!r}; there are {', '.join([*_WRITERS, 'html', 'svg'])}")
+        return _WRITERS[kind](self._session.policy)
 
     def to_html(self, path: str | os.PathLike[str], *, theme: Literal["dark", "light"] | None = None) -> Path:
         """Write the one self-contained page of `loopscope export --html`; where it was written.

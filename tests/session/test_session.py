@@ -458,5 +458,5 @@ def test_the_policy_can_be_exported(looping: Session, kind: str, text: str) -> N
     """As a file's text, in each form; an unknown form is refused with those that there are."""
     looping.seek(1)
     assert text in looping.export(kind)
-    with pytest.raises(UsageError, match="there are toml, yaml, json, python"):
+    with pytest.raises(UsageError, match="there are toml, yaml, json, python, html, svg"):
         looping.export("xml")

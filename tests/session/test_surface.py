@@ -55,6 +55,13 @@ def test_tune_gives_a_record_a_cell(session: Session) -> None:
         session.tune()
 
 
+def test_export_draws_too(session: Session) -> None:
+    """The page and the picture of `loopscope export`, at the cursor."""
+    session.seek(3)
+    assert session.export("html").lower().startswith("<!doctype html>")
+    assert session.export("svg") == str(session.plot())
+
+
 def test_plot_and_page(session: Session, tmp_path: Path) -> None:
     """The picture and the page of `loopscope export`; a file that cannot be written is one clear line."""
     session.open_at_first_stop()
