@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loopscope.engine.events import Batch, ScopeKey
+from loopscope.engine.events import Batch, ScopeKey, Usage
 
 __all__ = ["Account", "Accounts"]
 
@@ -34,23 +34,13 @@ class Account:
         """Time of the scope's own first event."""
         self.warned: set[str] = set()
 
-    def charge(self, batch: Batch) -> None:
+    def charge(self, usage: Usage) -> None:
         """Add what one AI message cost."""
-        self.model_calls += 1
-        if calls := len(batch.calls):
-            self.iterations += 1
-            self.tool_calls += calls
-        if (usage := batch.usage) is not None:
-            tokens_in, tokens_out = usage.input_tokens or 0, usage.output_tokens or 0
-            self.input_tokens += tokens_in
-            self.output_tokens += tokens_out
-            self.total_tokens += tokens_in + tokens_out
-            self.cost_usd += usage.cost_usd or 0
-        if (now := batch.ts) is not None:
-            recent = self.recent
-            recent.append(now)
-            while recent[0] <= now - MINUTE:
-                recent.popleft()
+        tokens_in, tokens_out = usage.input_tokens or 0, usage.output_tokens or 0
+        self.input_tokens += tokens_in
+        self.output_tokens += tokens_out
+        self.total_tokens += tokens_in + tokens_out
+        self.cost_usd += usage.cost_usd or 0
 
     def seconds(self, now: float | None) -> float:
         """Event time since the scope's first event."""
@@ -139,8 +129,19 @@ class Accounts:
             accounts = self._line = [self.begin(each, batch.ts, limit) for each in self.lineage(batch.scope)]
             # Their clocks run, so that there is nothing more to begin.
             self._charged = batch.scope if batch.ts is not None else None
+        calls, usage, now = len(batch.calls), batch.usage, batch.ts
         for account in accounts:
-            account.charge(batch)
+            account.model_calls += 1
+            if calls:
+                account.iterations += 1
+                account.tool_calls += calls
+            if usage is not None:
+                account.charge(usage)
+            if now is not None:
+                recent = account.recent
+                recent.append(now)
+                while recent[0] <= now - MINUTE:
+                    recent.popleft()
         return accounts
 
     def drop(self, key: ScopeKey) -> None:

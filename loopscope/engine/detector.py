@@ -234,14 +234,13 @@ class LoopDetector:
         spent.batches += 1
         if batch.ts is not None or batch.usage is not None or len(batch.calls) > 1:
             spent.charge(batch)
-        brought = trail = None
+        trail: Trail | None = None
         accounts: Sequence[Account] = ()
         if not compiled.plain:
             if compiled.keep:
                 trail = scope.trail
                 if trail is None or trail.keep != compiled.keep:
                     trail = scope.follow(compiled.keep)
-                brought = trail.begin(number, digest, names, ids)
             if compiled.budgets:
                 accounts = self._accounts.charge(batch, self._compiled.limit)
                 if len(accounts) > 1:
@@ -265,8 +264,8 @@ class LoopDetector:
                     if compiled.early:
                         end = stop or warn
         count = scope.hashes.counts[digest]
-        if brought is not None:
-            brought.hash_count = count
+        if trail is not None:
+            trail.begin(number, digest, names, count, ids)
         found = stop or warn
         if found is None:
             return Decision(number, batch.seq, thread_id, run_id, digest, count)

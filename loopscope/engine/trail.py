@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -50,7 +51,7 @@ class Brought(Struct, gc=False):
     """Number of the newest batch before it with this hash; 0 where there is none."""
     moved: bool
     """A batch strictly between the previous occurrence of this hash and this one brought a new result."""
-    hash_count: int = 0
+    hash_count: int
     known: tuple[int, ...] = ()
     """Positions of the calls whose result was not new to the scope."""
 
@@ -83,7 +84,7 @@ class Trail:
         self._last_of: OrderedDict[str, int] = OrderedDict()
         self._last_new = self._newest = 0
 
-    def begin(self, n: int, digest: str, names: tuple[str, ...], ids: tuple[str | None, ...] = ()) -> Brought:
+    def begin(self, n: int, digest: str, names: tuple[str, ...], count: int, ids: Sequence[str | None]) -> None:
         """A batch was asked for; nothing of it is in yet. Without ids its results are told by their places alone."""
         batches, last_of, size = self.batches, self._last_of, len(names)
         previous = last_of.get(digest, 0)
@@ -92,12 +93,11 @@ class Trail:
             last_of.move_to_end(digest)
         elif len(last_of) > DISTINCT_KEPT:
             last_of.popitem(last=False)
-        brought = batches[n] = Brought(n, digest, names, [None] * size, size, previous, self._last_new > previous)
+        batches[n] = Brought(n, digest, names, [None] * size, size, previous, self._last_new > previous, count)
         while len(batches) > self.keep:
             del batches[next(iter(batches))]
         if ids:
             self.open.opened(n, ids)
-        return brought
 
     def add(self, brought: Brought, call: int, outcome: Outcome) -> bool:
         """A result came in; whether it is the last one of its batch that was missing."""

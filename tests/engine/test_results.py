@@ -10,10 +10,11 @@ import pytest
 
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import ScopeKey
+from loopscope.engine.events import Batch, ScopeKey
+from loopscope.engine.joins import Place
 from loopscope.engine.policy import PRESETS, Policy
 from loopscope.engine.sections import Cycle, Pair, Stagnation, WitnessMode
-from loopscope.engine.trail import normalised_error
+from loopscope.engine.trail import Outcome, normalised_error
 from tests.engine.support import TESTS, read
 from tests.engine.turns import ROOMY, Tape, events, play, result, say, told, turn
 
@@ -52,6 +53,19 @@ def test_a_streak_warns_once_and_ends_with_a_call_that_works() -> None:
         "pass; warn error_streak b 3/3 (result)",
         *["pass"] * 5,
         "pass; warn error_streak b 3/3 (result)",
+    ]
+
+
+def test_a_call_has_one_result() -> None:
+    """A second result for the same place changes nothing: the streak grows with the next batch alone."""
+    detector = LoopDetector(ROOMY.with_(error_streak=Pair(2)))
+    key, failure = ScopeKey("t", "r"), Outcome("a", "x", failed=True, error="x")
+    asked = [event for event in events(["a:1", "a:2"]) if isinstance(event, Batch)]
+    detector.fold(asked[0], "one", ("a",))
+    assert [detector.fold_result(key, Place(1, 0), failure, seq) for seq in (7, 8)] == [(), ()]
+    detector.fold(asked[1], "two", ("a",))
+    assert [say(decision) for decision in detector.fold_result(key, Place(2, 0), failure, 9)] == [
+        "warn error_streak a 2/2 (result)"
     ]
 
 

@@ -22,16 +22,17 @@ __all__ = ["CycleRule", "laps"]
 HASH, NAMES = "hash", "names"
 _NONE = (0, 0)
 """No laps, of no block."""
+_NOBODY = object()
 
 
 class _Reading:
     """The newest batches in one reading, by their hashes or by their tools' names.
 
-    Mostly it tells at once that nothing can go round: what came is not among as many newest items as the longest
-    period has, or is the same as all of them.
+    Mostly nothing can go round: what came is not among as many newest items as the longest period has, or is the same
+    as all of them. `CycleRule.account` sees both by itself.
     """
 
-    __slots__ = ("_at_least", "_echo", "_newest", "_nothing", "_period", "_run", "items")
+    __slots__ = ("_at_least", "_nothing", "_period", "_run", "echo", "items", "newest", "same")
 
     def __init__(self, items: Iterable[Hashable] = ()) -> None:
         self.items: deque[Hashable] = deque(items)
@@ -41,32 +42,35 @@ class _Reading:
         """Compare the history anew, under another policy; from then on it is counted on instead."""
         items = self.items = deque(islice(self.items, keep), keep)
         self._period = max_period
-        self._newest = deque(islice(items, max_period), max_period)
         # The shortest block has two members: where no echo is as long as this, the laps of all blocks are too few.
         self._at_least = 2 * (limit - 1)
         self._nothing = [0] * max_period
-        # At position p - 1: how many of the newest items in a row equal the one p before them.
-        self._echo = [_echo(items, period) for period in range(1, max_period + 1)]
         self._run = sum(1 for _ in takewhile(lambda item: item == items[0], items))
+        known = list(islice(items, max_period))
+        self.newest: deque[Hashable] = deque(known + [_NOBODY] * (max_period - len(known)), max_period)
+        """The first items, as many as the longest period has; what equals no item stands for those not there yet."""
+        self.same: Hashable = items[0] if self._run >= max_period else None
+        """What all of these are."""
+        self.echo: list[int] | None = [_echo(items, period) for period in range(1, max_period + 1)]
+        """At position p - 1: how many items in a row, from the first one on, equal the one p behind them. None where
+        the first one is not among those behind it."""
 
     def append(self, item: Hashable) -> tuple[int, int]:
         """Take up one more; `laps` of the items from then on, or none of them where they are below the limit."""
-        newest, echo = self._newest, self._nothing
+        newest, echo = self.newest, self.echo
         if item not in newest:
-            self._run, longest = 1, 0
+            self.echo, self.same, longest = None, None, 0
+            known = self._nothing
         else:
-            run = self._run = self._run + 1 if item == newest[0] else 1
-            if run >= self._period:
-                # What differs next is not among the newest, and finds no use for echoes from before it.
-                newest.appendleft(item)
-                self.items.appendleft(item)
-                return _NONE
-            echo = _grown(self._echo, newest, item)
-            longest = max(echo)
-        self._echo = echo
+            self._run = 1 if item != newest[0] else 2 if echo is None else self._run + 1
+            before = zip(self._nothing if echo is None else echo, newest, strict=True)
+            known = self.echo = [count + 1 if older == item else 0 for count, older in before]
+            longest = max(known)
+            if self._run >= self._period:
+                self.same, longest = item, -1
         newest.appendleft(item)
         self.items.appendleft(item)
-        return _NONE if longest < self._at_least else _most(echo, len(self.items))
+        return _NONE if longest < self._at_least else _most(known, len(self.items))
 
 
 class _State:
@@ -105,13 +109,15 @@ class CycleRule:
 
     layer = "cycle"
     woken_by: Literal["repeats", "results"] | None = None
-    __slots__ = ("_aware", "_hash", "_keep", "_max_period", "_names")
+    __slots__ = ("_aware", "_from_one", "_hash", "_keep", "_max_period", "_names")
 
     def __init__(self, policy: Policy) -> None:
         cycle = policy.cycle
         self._max_period = cycle.max_period or 0
         self._hash, self._names = cycle.hash, cycle.names
         self._keep = self._max_period * max(cycle.hash.largest, cycle.names.largest)
+        self._from_one = 1 in {_first(cycle.hash), _first(cycle.names)}
+        """A block counts that has come only once."""
         self._aware = policy.result_aware
 
     def new_state(self) -> _State:
@@ -126,17 +132,27 @@ class CycleRule:
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:  # noqa: ARG002 - a Rule
         if state.rule is not self:
             self._fit(state)
-        names = facts.names
+        digest, names, by_hash, by_names = facts.hash, facts.names, state.by_hash, state.by_names
+        of_hash = of_names = _NONE
         state.numbers.appendleft(facts.n)
-        of_hash = state.by_hash.append(facts.hash)
-        of_names = state.by_names.append(names if len(names) == 1 else tuple(sorted(names)))
-        if of_hash is _NONE is of_names and not state.marked:
+        # Mostly the batch is new, and of the tool that came all along.
+        if digest in by_hash.newest or self._from_one:
+            of_hash = by_hash.append(digest)
+        else:
+            by_hash.echo = by_hash.same = None
+            by_hash.newest.appendleft(digest)
+            by_hash.items.appendleft(digest)
+        if names == by_names.same:
+            by_names.items.appendleft(names)
+        else:
+            of_names = by_names.append(names if len(names) == 1 else tuple(sorted(names)))
+        if of_hash is _NONE and of_names is _NONE and not state.marked:
             return None
-        by_hash = self._found(state, of_hash, HASH, self._hash, facts.trail)
-        by_names = self._found(state, of_names, NAMES, self._names, facts.trail)
-        if by_hash is None or (by_names is not None and by_names.action == "hard_stop" != by_hash.action):
-            return by_names
-        return by_hash
+        hashes = self._found(state, of_hash, HASH, self._hash, facts.trail)
+        tools = self._found(state, of_names, NAMES, self._names, facts.trail)
+        if hashes is None or (tools is not None and tools.action == "hard_stop" != hashes.action):
+            return tools
+        return hashes
 
     def _found(
         self, state: _State, found: tuple[int, int], name: str, pair: Pair, trail: Trail | None
@@ -179,12 +195,6 @@ def _first(pair: Pair) -> float:
     """The limit that is reached first; without end where there is none."""
     limit = pair.warn if pair.warn is not None else pair.hard_limit
     return inf if limit is None else limit
-
-
-def _grown(echo: list[int], newest_first: Iterable[Hashable], item: Hashable) -> list[int]:
-    """The echoes once this item has come."""
-    known = [count + 1 if before == item else 0 for count, before in zip(echo, newest_first, strict=False)]
-    return known + [0] * (len(echo) - len(known))
 
 
 def _echo(newest_first: Sequence[Hashable] | deque[Hashable], period: int) -> int:

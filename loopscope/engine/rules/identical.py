@@ -55,7 +55,7 @@ class IdenticalCallSet:
         trail = facts.trail
         if trail is None or trail.repeated + 1 < self._hard:
             return False
-        newest = islice(reversed(trail.batches.values()), len(state.items))
+        newest = islice(reversed(trail.batches.values()), len(state.items) - 1)
         stale = sum(brought.stale for brought in newest if brought.hash == facts.hash)
         return stale + 1 >= self._hard
 

@@ -52,14 +52,22 @@ class StagnationRule(StreakRule[_State]):
         if self._witness == "results":
             outcomes = brought.outcomes
             if len(outcomes) == 1 and (only := outcomes[0]) is not None:
-                return self._changed(state, [[only.tool, only.digest]])
-            return self._changed(state, [[o.tool, o.digest] for o in outcomes if o is not None])
+                value = [[only.tool, only.digest]]
+            else:
+                value = [[o.tool, o.digest] for o in outcomes if o is not None]
+            if state.value == value:
+                return self._longer(state)
+            state.value = value
+            if state.length or not state.known:
+                state.known = True
+                self._broken(state)
+            return None
         if self._witness == "last_error":
             failures = [[o.tool, o.error] for o in brought.outcomes if o is not None and o.failed]
             if not failures:
                 self._broken(state)
                 return None
-            return self._changed(state, failures)
+            return self._next(state, failures, "changes")
         if state.offered:
             return self._next(state, state.offered.pop(), self._mode)
         state.waiting = True
@@ -73,16 +81,6 @@ class StagnationRule(StreakRule[_State]):
             state.waiting = False
             return self._next(state, values[self._witness], self._mode)
         state.offered = [values[self._witness]]
-        return None
-
-    def _changed(self, state: _State, value: list[list[str]]) -> Finding | None:
-        """As `_next` where whatever differs is progress."""
-        if state.known and state.value == value:
-            return self._longer(state)
-        state.value = value
-        if state.length or not state.known:
-            state.known = True
-            self._broken(state)
         return None
 
     def _next(self, state: _State, value: Any, mode: str) -> Finding | None:
