@@ -5,6 +5,7 @@ Data goes to stdout, everything else to stderr; an error is one line and an exit
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ __all__ = ["cli", "main", "run"]
 
 INTERRUPTED = 130
 USAGE = 2
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 VERBS = {
@@ -98,8 +100,9 @@ def run(arguments: Sequence[str], *, in_place: bool = False) -> int:
         _give_up_stdout()
         return 0
     except OSError as error:
-        _tell(f"loopscope: {_place(error)}: {error.strerror or error}")
-        _give_up_stdout()
+        _tell(f"loopscope: {_place(error)}{error.strerror or error}")
+        if error.errno in _UNWRITABLE:
+            _give_up_stdout()
         return USAGE
 
 
@@ -113,8 +116,10 @@ def _invoke(arguments: Sequence[str], *, in_place: bool) -> int:
 
 
 def _place(error: OSError) -> str:
-    """What could not be written to: a file by its name; else it is stdout, the only one that verbs do not guard."""
-    return str(error.filename) if error.filename is not None else "stdout"
+    """What could not be read or written, where that is known: verbs name their files, so a full disk is stdout's."""
+    if error.filename is not None:
+        return f"{error.filename}: "
+    return "stdout: " if error.errno in _UNWRITABLE else ""
 
 
 def _give_up_stdout() -> None:

@@ -114,6 +114,25 @@ def test_a_full_disk_is_one_line_and_no_finding(arguments: list[str], tmp_path: 
     assert (process.returncode, process.stderr) == (2, b"loopscope: stdout: No space left on device\n")
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (PermissionError(13, "Permission denied", "kept/a\x1b"), "kept/a\\x1b: Permission denied"),
+        (ConnectionResetError(104, "Connection reset by peer"), "Connection reset by peer"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, error: OSError, told: str
+) -> None:
+    """With the file, if it is known which; stdout is not blamed for another's trouble."""
+
+    def refuse() -> None:
+        raise error
+
+    monkeypatch.setattr("loopscope.samples.samples", refuse)
+    assert cli("samples") == (2, "", f"loopscope: {told}\n")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
 @pytest.mark.parametrize(
     ("command", "code", "message"),
