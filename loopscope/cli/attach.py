@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopscope.cli.options import channel_option, json_option, policy_choice, policy_options, target_argument
+from loopscope.cli.uncollected import uncollected
 from loopscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,9 +100,10 @@ def _watched(
     target: str, policy: str | None, sets: tuple[str, ...], channel: str | None, wish: Wish, *, follow: bool
 ) -> bool:
     """Follow what is live; False where it is to be read as it is."""
-    from loopscope.targets import live_process
+    with uncollected():
+        from loopscope.targets import live_process
 
-    process = live_process(target)
+        process = live_process(target)
     if process is not None:
         if policy is not None or sets or channel is not None:
             raise UsageError("loopscope attach: a live process has its own limits; `loopscope ctl` sets them")
@@ -138,10 +140,12 @@ def _open(target: str, policy: str | None, sets: tuple[str, ...], channel: str |
 
     if target == STDIN:
         reopen_terminal()
-    loading = start_session(target, policy_choice(policy, sets), channel)
     reason = why_no_screen()
+    with uncollected():
+        loading = start_session(target, policy_choice(policy, sets), channel)
+        if not reason:
+            loading.begin(_AT_ONCE)
     if not reason:
-        loading.begin(_AT_ONCE)
         from loopscope_widgets.terminal import run
 
         run(

@@ -160,11 +160,14 @@ def watch(process: Entry, wish: Wish) -> None:
         CannotAttachError: where it does not let us in, or not steer.
         UsageError: where the recording cannot be written.
     """
+    from loopscope.cli.uncollected import uncollected
     from loopscope.errors import CannotAttachError
-    from loopscope.link.follow import Follow
-    from loopscope.session.live import LiveSession
 
-    feed = Follow(process, control=wish.control, name="loopscope attach")
+    with uncollected():
+        from loopscope.link.follow import Follow
+        from loopscope.session.live import LiveSession
+
+        feed = Follow(process, control=wish.control, name="loopscope attach")
     try:
         if wish.control and not feed.welcome.control:
             raise CannotAttachError(f"{feed.name}: {feed.capabilities['pause']}")

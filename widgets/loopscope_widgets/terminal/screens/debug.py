@@ -29,9 +29,7 @@ from loopscope_widgets.terminal.panes.scopes import ScopesPane
 from loopscope_widgets.terminal.panes.strip import KeyLine, Tabs, TimelineStrip, TopBar
 from loopscope_widgets.terminal.panes.whatif import WhatIfPane
 from loopscope_widgets.terminal.screens.halting import Halting
-from loopscope_widgets.terminal.screens.help import lines as help_lines
 from loopscope_widgets.terminal.screens.opening import KeyedScreen
-from loopscope_widgets.terminal.screens.reader import Changed, Reader
 from loopscope_widgets.terminal.screens.trying import Trying
 
 if TYPE_CHECKING:
@@ -183,6 +181,8 @@ class DebugScreen(Halting, Trying, KeyedScreen):
             return
         self.inspect.keep(event.explanation)
         if self.app.screen is not self:
+            from loopscope_widgets.terminal.screens.reader import Changed  # noqa: PLC0415 - loaded when one is open
+
             self.app.screen.post_message(Changed())
 
     def _did(self, reason: str | None) -> None:
@@ -387,6 +387,8 @@ class DebugScreen(Halting, Trying, KeyedScreen):
         if not self.session.cursor:
             tell(self, "nothing to explain: there is no batch with calls", problem=True)
             return
+        from loopscope_widgets.terminal.screens.reader import Reader  # noqa: PLC0415 - loaded when it is opened
+
         self.app.push_screen(Reader(f"Why #{self.session.cursor}", self._why), self._seek)
 
     def _why(self, width: int, height: int) -> list[Line]:  # noqa: ARG002 - the window scrolls
@@ -399,6 +401,9 @@ class DebugScreen(Halting, Trying, KeyedScreen):
         """All keys and glyphs, those of the focused pane first."""
         pane = self.pane(self.tabs.current).name or ""
         keys = (*self.keys, *self.keymap.of((*LIST, *WHATIF, *BREAKPOINTS, *WINDOW)))
+        from loopscope_widgets.terminal.screens.help import lines as help_lines  # noqa: PLC0415 - as above
+        from loopscope_widgets.terminal.screens.reader import Reader  # noqa: PLC0415 - as above
+
         self.app.push_screen(Reader("Keys", partial(help_lines, pane=pane, keys=keys)))
 
     def on_key(self, event: KeyEvent) -> None:
