@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.frame import Figure, in_turns, ratio, timed
 from loopscope.engine.detector import LoopDetector
-from loopscope.engine.events import Batch, Call, Event, Result
+from loopscope.engine.events import Batch, Call, Event, Result, Usage
 from loopscope.engine.policy import PRESETS, Policy
 from loopscope.engine.sections import COUNTERS
 from loopscope.recording.preview import whole
@@ -27,11 +27,13 @@ def figures() -> list[Figure]:
 
 
 def _turn(number: int) -> tuple[Event, Event]:
-    """A batch of one call, and what it brings."""
+    """A batch of one call with what the model reports for it, and what the call brings."""
     call, text = Call(f"call-{number}", "bash", {"command": f"grep -n {number} notes.txt"}), f"line {number}"
     size, digest = whole(text)
     return (
-        Batch(seq=2 * number, ts=float(number), thread_id="t", run_id="r", calls=(call,)),
+        Batch(
+            seq=2 * number, ts=float(number), thread_id="t", run_id="r", calls=(call,), usage=Usage(1_200, 80, 0.004)
+        ),
         Result(
             seq=2 * number + 1, ts=number + 0.5, thread_id="t", run_id="r",
             call_id=call.id, name="bash", status="ok", content=text, size=size, digest=digest,

@@ -32,7 +32,7 @@ class _Reading:
     as all of them. `CycleRule.account` sees both by itself.
     """
 
-    __slots__ = ("_at_least", "_nothing", "_period", "_run", "echo", "items", "newest", "same")
+    __slots__ = ("_at_least", "_echo", "_period", "_run", "again", "items", "newest", "same")
 
     def __init__(self, items: Iterable[Hashable] = ()) -> None:
         self.items: deque[Hashable] = deque(items)
@@ -44,33 +44,46 @@ class _Reading:
         self._period = max_period
         # The shortest block has two members: where no echo is as long as this, the laps of all blocks are too few.
         self._at_least = 2 * (limit - 1)
-        self._nothing = [0] * max_period
         self._run = sum(1 for _ in takewhile(lambda item: item == items[0], items))
         known = list(islice(items, max_period))
         self.newest: deque[Hashable] = deque(known + [_NOBODY] * (max_period - len(known)), max_period)
         """The first items, as many as the longest period has; what equals no item stands for those not there yet."""
         self.same: Hashable = items[0] if self._run >= max_period else None
         """What all of these are."""
-        self.echo: list[int] | None = [_echo(items, period) for period in range(1, max_period + 1)]
-        """At position p - 1: how many items in a row, from the first one on, equal the one p behind them. None where
-        the first one is not among those behind it."""
+        self._echo = self._echoes()
+        self.again: float = max(self._at_least, 1) if any(self._echo) and limit < inf else 0
+        """How many items in a row, from the first one on, were among those behind them, or more: no echo is longer,
+        so that none is counted where this is too little."""
+
+    def _echoes(self) -> list[int]:
+        """At position p - 1: how many items in a row, from the first one on, equal the one p behind them."""
+        return [_echo(self.items, period) for period in range(1, self._period + 1)]
 
     def append(self, item: Hashable) -> tuple[int, int]:
         """Take up one more; `laps` of the items from then on, or none of them where they are below the limit."""
-        newest, echo = self.newest, self.echo
+        newest, again = self.newest, self.again + 1
         if item not in newest:
-            self.echo, self.same, longest = None, None, 0
-            known = self._nothing
+            again, self.same = 0, None
+        elif item != newest[0]:
+            self._run = 1
         else:
-            self._run = 1 if item != newest[0] else 2 if echo is None else self._run + 1
-            before = zip(self._nothing if echo is None else echo, newest, strict=True)
-            known = self.echo = [count + 1 if older == item else 0 for count, older in before]
-            longest = max(known)
-            if self._run >= self._period:
-                self.same, longest = item, -1
+            self._run = 2 if again == 1 else self._run + 1
+        self.again = again
+        if again > max(self._at_least, 1):
+            # Counted on from the item before, for which it was counted too.
+            behind = zip(self._echo, newest, strict=True)
+            self._echo = [count + 1 if older == item else 0 for count, older in behind]
         newest.appendleft(item)
         self.items.appendleft(item)
-        return _NONE if longest < self._at_least else _most(known, len(self.items))
+        if again and self._run >= self._period:
+            # What differs next is none of the newest, so that nothing is ever counted on from here.
+            self.same = item
+            return _NONE
+        if again < self._at_least:
+            return _NONE
+        if again <= max(self._at_least, 1):
+            self._echo = self._echoes()
+        return _NONE if max(self._echo) < self._at_least else _most(self._echo, len(self.items))
 
 
 class _State:
@@ -139,7 +152,7 @@ class CycleRule:
         if digest in by_hash.newest or self._from_one:
             of_hash = by_hash.append(digest)
         else:
-            by_hash.echo = by_hash.same = None
+            by_hash.again, by_hash.same = 0, None
             by_hash.newest.appendleft(digest)
             by_hash.items.appendleft(digest)
         if names == by_names.same:
