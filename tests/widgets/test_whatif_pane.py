@@ -343,6 +343,25 @@ async def test_the_newest_change_never_waits() -> None:
         assert pane(pilot).trial is trial
 
 
+async def test_the_next_value_is_there_before_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the same arrow would give is tried while nobody waits; not what breaks a rule, nor on very long runs."""
+    async with debugging(eventful()) as pilot:
+        await pilot.press("t", "j", "right")
+        await tried(pilot)
+        assert {each.hard_limit for each in pane(pilot)._trials} == {6, 7}
+        await pilot.press("right")
+        trial = pane(pilot).trial
+        assert trial is not None
+        assert trial.policy.hard_limit == 7
+        await pilot.press("left", "left", "left", "left")
+        await tried(pilot)
+        assert policy(pilot).hard_limit == 3
+        monkeypatch.setattr("loopscope_widgets.terminal.panes.whatif._AHEAD", 0)
+        await pilot.press("j", "right")
+        await tried(pilot)
+        assert {each.window_size for each in pane(pilot)._trials} == {20, 21}
+
+
 async def test_trials_of_a_run_that_grows_are_made_anew() -> None:
     """After a rest, so that a fast run costs no more than a slow one; as many are kept as a person goes back to."""
     session = looping(6).session()

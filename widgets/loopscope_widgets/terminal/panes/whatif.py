@@ -33,6 +33,8 @@ _SOON = 0.15
 """Seconds after which what is still being tried is said to be."""
 _REST = 0.5
 """Seconds between two trials of the same limits while a run grows."""
+_AHEAD = 50_000
+"""Batches of the longest run on which the next value is tried before one asks for it."""
 _HINTS = (
     (("whatif.less", "whatif.more"), "change"),
     (("list.enter",), "type"),
@@ -79,6 +81,8 @@ class WhatIfPane(LinePane):
         """What each column showed last."""
         self._trying: Policy | None = None
         self._prepared = False
+        self._ahead: tuple[Path, int] | None = None
+        """The setting and the way of the last arrow, until the value behind is tried."""
         self._again: Timer | None = None
         self._late: Timer | None = None
         self._drawn_width = 0
@@ -176,6 +180,20 @@ class WhatIfPane(LinePane):
             self._begin(missing[0])
         elif self._again is None and any(self._trials[policy][0] != self._version() for policy in self._columns()):
             self._again = self.set_timer(_REST, self._refresh_trials)
+        else:
+            self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Nobody waits: try the value that the same arrow would give next, so that it is there when it is asked for."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None or len(self.session) > _AHEAD:
+            return
+        try:
+            policy = self.draft.step(*ahead).policy
+        except PolicyError:
+            return
+        if not self._plain(policy) and policy not in self._trials:
+            self._begin(policy)
 
     def _columns(self) -> list[Policy]:
         return [policy for policy in self.draft.columns if not self._plain(policy)]
@@ -240,6 +258,7 @@ class WhatIfPane(LinePane):
         """The setting so many steps up or down."""
         told = bool(self.problem)
         self._step(by)
+        self._ahead = self.paths[self._row], by
         self.journal.look()
         if told or self.problem or not self._show_row():
             self.show()
