@@ -33,7 +33,7 @@ from loopscope.engine.events import (
 from loopscope.engine.identity import Identified
 from loopscope.engine.joins import Place
 from loopscope.engine.policy import DEFAULT, Policy
-from loopscope.engine.rules import Facts, Finding, Rule, RuleState, Step
+from loopscope.engine.rules import STORED, Facts, Finding, RuleState, Step
 from loopscope.engine.scope import Registry, ScopeState, Spent
 from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
 from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
@@ -41,6 +41,8 @@ from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
 __all__ = ["Decision", "LoopDetector"]
 
 _NOTHING: tuple[Decision, ...] = ()
+_ALWAYS = ("identical_call_set", "tool_frequency")
+"""Layers that every policy has."""
 _NOBODY = {"ts": None, "thread_id": None, "run_id": None}
 
 
@@ -451,8 +453,7 @@ class LoopDetector:
         self._own = OrderedDict((ScopeKey(t, r), Compiled(Policy.recorded(p))) for t, r, p in snapshot.scope_policies)
         self._registry = registry = Registry()
         for saved in snapshot.scopes:
-            key = ScopeKey(saved.thread_id, saved.run_id)
-            registry.scopes[key] = _load_scope(saved, self._own.get(key, self._compiled).rules)
+            registry.scopes[ScopeKey(saved.thread_id, saved.run_id)] = _load_scope(saved)
         registry.callless.update((ScopeKey(t, r), _copy(spent)) for t, r, spent in snapshot.callless)
         self._accounts = accounts = Accounts()
         accounts.scopes.update((ScopeKey(t, r), Account.load(data)) for t, r, data in snapshot.accounts)
@@ -474,7 +475,9 @@ def _dump_scope(scope: ScopeState) -> ScopeSnapshot:
     return ScopeSnapshot(scope.key.thread_id, scope.key.run_id, layers, warnings, _copy(scope.spent), trail)
 
 
-def _load_scope(saved: ScopeSnapshot, rules: tuple[Rule, ...]) -> ScopeState:
+def _load_scope(saved: ScopeSnapshot) -> ScopeState:
+    """The scope as it was; it is aligned with the policy in force, as any other, when something comes for it."""
+    rules = tuple(rule for layer, rule in STORED.items() if layer in saved.layers or layer in _ALWAYS)
     scope = ScopeState(ScopeKey(saved.thread_id, saved.run_id), rules, _copy(saved.spent))
     scope.set_states({rule.layer: rule.load(saved.layers[rule.layer]) for rule in rules if rule.layer in saved.layers})
     scope.trail = Trail.load(saved.trail) if saved.trail is not None else None

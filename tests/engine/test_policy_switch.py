@@ -65,6 +65,22 @@ def test_a_witness_of_a_layer_that_came_into_force() -> None:
     assert (decision.action, decision.layer, decision.count) == ("warn", "stagnation", 1)
 
 
+def test_a_state_keeps_what_its_policy_counted_until_the_scope_goes_on() -> None:
+    """A layer that was out of force while the scope stood still goes on counting, from a snapshot as without one."""
+    counting = Policy.parse({"cycle": {"max_period": 2, "hash": {"warn": 2}}})
+    other = Batch(seq=9, ts=None, thread_id="t", run_id="r", calls=(Call("c9", "read_file", {"path": "a"}),))
+    detector = LoopDetector(counting, follow_policy=True)
+    for event in (batch(1), other, batch(3), switch(Policy())):
+        detector.observe(event)
+    again = LoopDetector()
+    again.restore(detector.snapshot())
+    assert again.snapshot() == detector.snapshot()
+    for each in (detector, again):
+        each.observe(switch(counting))
+        decision = each.observe(other)[0]
+        assert (decision.action, decision.layer, decision.count) == ("warn", "cycle", 2)
+
+
 @given(streams(), st.lists(policies(), min_size=2, max_size=3), st.data())
 def test_any_policy_at_any_place(stream: list[Event], known: list[Policy], data: st.DataObject) -> None:
     """Every event is decided, and from a snapshot at any place the rest is decided alike."""

@@ -5,7 +5,7 @@ A new layer is a file beside these and a line here; the order of decision is the
 
 from __future__ import annotations
 
-from loopscope.engine.policy import Policy
+from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.rules.base import Facts, Finding, ResultRule, ResultStep, Rule, RuleState, Step, WitnessRule
 from loopscope.engine.rules.budget import BudgetRule
 from loopscope.engine.rules.cycle import CycleRule
@@ -17,6 +17,7 @@ from loopscope.engine.rules.stagnation import StagnationRule
 from loopscope.engine.rules.window import Window
 
 __all__ = [
+    "STORED",
     "Facts",
     "Finding",
     "ResultRule",
@@ -44,3 +45,9 @@ def compile_rules(policy: Policy) -> tuple[Rule, ...]:
     if policy.budget:
         rules.append(BudgetRule(policy))
     return tuple(rules)
+
+
+_LAYERS = (IdenticalCallSet, ToolFrequency, CycleRule, ErrorStreak, StagnationRule, RepeatInBatchRule, BudgetRule)
+STORED: dict[str, Rule] = {layer.layer: layer(DEFAULT) for layer in _LAYERS}
+"""Each layer by its name, to read and write states whatever the policy: those of a scope that has seen no batch since
+the policy changed are still those of the policy before."""
