@@ -106,14 +106,14 @@ def _watched(
         process = live_process(target)
     if process is not None:
         if policy is not None or sets or channel is not None:
-            raise UsageError("loopscope attach: a live process has its own limits; `loopscope ctl` sets them")
+            raise UsageError("attach: a live process has its own limits; `loopscope ctl` sets them")
         from loopscope.cli.watch import watch
 
         watch(process, wish)
         return True
     if target.startswith(("http://", "https://")):
         if channel is not None:
-            raise UsageError("loopscope attach: --channel is for checkpoint files")
+            raise UsageError("attach: --channel is for checkpoint files")
         from loopscope.cli.watch import watch_server
 
         watch_server(target, policy_choice(policy, sets), wish)
@@ -123,7 +123,7 @@ def _watched(
 
         return watch_file(target, policy_choice(policy, sets), channel, wish)
     if wish.control or wish.record is not None:
-        raise UsageError("loopscope attach: --control and --record are for what is live; `loopscope import` converts")
+        raise UsageError("attach: --control and --record are for what is live; `loopscope import` converts")
     return False
 
 

@@ -55,9 +55,9 @@ def command(
     """  # noqa: D301 - click's mark for lines that stay lines
     if (action == "set") != bool(settings):
         missing = "needs KEY=VALUE, for example hard_limit=9" if action == "set" else "takes no KEY=VALUE"
-        raise UsageError(f"loopscope ctl: {action} {missing}")
+        raise UsageError(f"ctl: {action} {missing}")
     if engine is not None and action != "set":
-        raise UsageError(f"loopscope ctl: --engine is for set, not for {action}")
+        raise UsageError(f"ctl: --engine is for set, not for {action}")
     if target.startswith(("http://", "https://")):
         click.echo(_on_server(target, action, _scope(thread, run_id)))
         return

@@ -98,7 +98,7 @@ def command(
     if module is None and program[0] != _STDIN and not os.path.exists(program[0]):  # noqa: PTH110 - of any length
         raise UsageError(f"{program[0]:.200}: there is no such script to run")
     if attach and (reason := _why_not_here()):
-        raise UsageError(f"loopscope run: --attach cannot open the debugger here: {reason}")
+        raise UsageError(f"run: --attach cannot open the debugger here: {reason}")
     asked = {"control": control or attach, "policy": _policy(policy, sets), "record": record and _checked(record)}
     arguments = [*(("-m", module) if module is not None else ()), *program]
     if attach:
