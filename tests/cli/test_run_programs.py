@@ -20,6 +20,8 @@ from loopscope.link.follow import Follow
 from loopscope.recording.feed import Connection, Held, Message, Snapshotted
 from loopscope.recording.reader import read
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 COMMANDS = {

@@ -13,6 +13,8 @@ from loopscope.session.session import Session
 from tests.link.support import same_state
 from tests.live.support import Agent, Viewer, until
 
+pytestmark = pytest.mark.slow
+
 Agents = Callable[..., Agent]
 Viewers = Callable[..., Viewer]
 
