@@ -53,7 +53,7 @@ test-browser: $(VENV)/browser
 # In an environment of its own: the server brings other versions along, under a licence of its own.
 $(SERVER)/installed:
 	$(PYTHON) -m venv --clear $(SERVER)
-	$(SERVER)/bin/python -m pip install --quiet 'langgraph-cli[inmem]' langchain
+	$(SERVER)/bin/python -m pip install --quiet 'langgraph-cli[inmem]>=0.4,<0.5' 'langchain>=1.5,<2'
 	@touch $@
 
 test-server: $(STAMP) $(SERVER)/installed
