@@ -198,10 +198,12 @@ class Snapshots:
     def __len__(self) -> int:
         return len(self._packed)
 
-    def add(self, number: int, state: Snapshot) -> None:
-        """Keep the state after so many batches, more than the one before."""
-        self._packed.append(zlib.compress(msgspec.msgpack.encode(state), 1))
+    def add(self, number: int, state: Snapshot) -> int:
+        """Keep the state after so many batches, more than the one before; how many bytes it takes."""
+        packed = zlib.compress(msgspec.msgpack.encode(state), 1)
+        self._packed.append(packed)
         self._numbers.append(number)
+        return len(packed)
 
     def before(self, number: int) -> tuple[int, Snapshot] | None:
         """The newest state that is not after so many batches, and after how many it is."""

@@ -2,7 +2,7 @@
 
 Events go in once, in order; the engine decides them as they come. What a row needs later it keeps as numbers; what
 weighs (arguments, results) stays in the file and is read again when it is looked at. A snapshot of the detector every
-`SNAPSHOT_EVERY` batches makes the state at any batch a short fold.
+`SNAPSHOT_EVERY` batches, or somewhat later where the state is large, makes the state at any batch a short fold.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ from loopscope.session.lived import Lived
 __all__ = ["SNAPSHOT_EVERY", "Located", "Origin", "ScopeRecord", "Timeline"]
 
 SNAPSHOT_EVERY = 250
+_A_BATCH = 512
+"""Bytes of a packed state that take as long to make as a batch to fold: the larger a state, the later the next one."""
 _STAND_IN = Call(None, None, None)
 
 
@@ -152,6 +154,7 @@ class Timeline:
         self._letters: dict[str | None, dict[int, int]] = {}
         """The letters of a thread whose runs share a history, and so share them."""
         self._snapshots = Snapshots()
+        self._next_snapshot = SNAPSHOT_EVERY
         self._shifts: list[tuple[int, int]] = []
         """From which number of batches on the engine's numbers are larger by how much: see `restore`."""
         self._restored: list[int] = []
@@ -284,8 +287,9 @@ class Timeline:
         record.open.opened(number, [call.id for call in batch.calls])
         if decision.action != "pass":
             self._mark_notable(number, decision)
-        if number % SNAPSHOT_EVERY == 0:
-            self._snapshots.add(number, detector.snapshot())
+        if number >= self._next_snapshot:
+            weight = self._snapshots.add(number, detector.snapshot())
+            self._next_snapshot = number + max(SNAPSHOT_EVERY, weight // _A_BATCH)
 
     def _add_result(self, result: Result, offset: int, length: int) -> None:
         record = self.scopes.get(result.scope)

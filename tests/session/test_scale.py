@@ -13,6 +13,7 @@ from benchmarks.big_recording import write
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import PolicySet
 from loopscope.errors import PolicyError
+from loopscope.session import timeline
 from loopscope.session.loading import HEAVY, Loading
 from loopscope.session.session import Lane, Session
 from loopscope.session.timeline import SNAPSHOT_EVERY
@@ -212,3 +213,16 @@ def test_a_policy_that_nobody_looked_at_before_ends_the_taking_in() -> None:
     assert not loading.done
     assert len(session) == 3
     assert not loading.take(0.01)
+
+
+def test_large_states_are_kept_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take longer to write than the batches between them to fold; what they are made for comes out the same."""
+    path = tmp_path / "run.jsonl"
+    write(path, count=6_000)
+    often = open_session(path, Choice.of("bounded")).timeline
+    monkeypatch.setattr(timeline, "_A_BATCH", 64)
+    seldom = open_session(path, Choice.of("bounded")).timeline
+    assert len(often._snapshots) == len(often) // SNAPSHOT_EVERY
+    assert 1 < len(seldom._snapshots) < len(often._snapshots) / 2
+    for number in (SNAPSHOT_EVERY + 1, len(often) - 1, len(often)):
+        assert seldom.detector_at(number).snapshot() == often.detector_at(number).snapshot()
