@@ -5,10 +5,9 @@ A failing tap never disturbs the run: what goes wrong in a callback is logged, o
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -36,9 +35,8 @@ _MANY = 1_000
 """Runs at once from which on it is looked for such as are over."""
 _RUNS = 20_000
 """Runs that are remembered at once; beyond that the oldest ones are taken for runs whose end was never told."""
-_STEP, _NODE_ITSELF = "seq:step:", "seq:step:1"
-"""How runs within a node are tagged: what comes behind the node's own function writes its output and picks edges."""
-_log = logging.getLogger("loopscope")
+_AFTER_NODE = frozenset(f"seq:step:{step}" for step in range(2, 100))
+"""How runs within a node are tagged that come behind the node's own function: they write its output and pick edges."""
 
 
 class Tap(BaseCallbackHandler):
@@ -52,7 +50,6 @@ class Tap(BaseCallbackHandler):
         self._watcher = watcher
         self._observer = Observer(watcher, graph)
         self._runs: Bounded[int, Run] = Bounded(_RUNS)
-        self._has_failed = False
 
     @property
     def policy(self) -> Policy:
@@ -74,6 +71,11 @@ class Tap(BaseCallbackHandler):
         return True
 
     @property
+    def ignore_agent(self) -> bool:
+        """Tools, where nobody watches: what they give back is told to nobody then."""
+        return not (self._watcher.full or bus.active) and gatehouse.gate is None
+
+    @property
     def ignore_custom_event(self) -> bool:
         """A program's own events."""
         return True
@@ -92,32 +94,17 @@ class Tap(BaseCallbackHandler):
         """A graph, a node, or something within a node begins."""
         try:
             around = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
-            told = metadata or {}
             if type(around) is GraphRun:
-                begun = self._runs[run_id.int] = NodeRun(run_id.int, around, told, inputs)
+                begun = self._runs[run_id.int] = NodeRun(run_id.int, around, metadata or {}, inputs)
                 if gatehouse.gate is not None and type(self) is Tap:
                     # Not before, since being able to wait has its price.
                     self.__class__ = _TapAtGate
                 if around.loop is None or self._observer.earlier:
-                    self._node_begins(begun)
-                return
-            node = around if type(around) is NodeRun else _node_of(around)
-            if node is not None and tags and tags[0].startswith(_STEP) and tags[0] != _NODE_ITSELF:
-                # An edge, most often: for those, the way to the graph is too long to be gone each time.
-                self._runs[run_id.int] = node
-                return
-            begins = running_graph(sys._getframe(NEAREST))  # noqa: SLF001 - see there
-            if begins is not None:
-                self._runs.keep(run_id.int, GraphRun(node, begins.graph, inputs, awaited=begins.awaited))
-                if node is not None:
-                    # Whoever tells of the inner graph names the outer one as its parent.
-                    self._observer.show(node.graph.root)
-            elif node is not None and told.get(NAMESPACE) in (None, node.namespace):
-                self._runs[run_id.int] = node
-            elif parent_run_id is not None and NAMESPACE in told:
-                self._unseen_begins(node, run_id.int, parent_run_id.int, told, inputs)
+                    self._node_begins(begun, NEAREST)
+            elif type(around) is not NodeRun or not tags or tags[0] not in _AFTER_NODE:
+                self._within_begins(run_id.int, parent_run_id, around, metadata or {}, inputs)
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """What began has failed, was interrupted or cancelled."""
@@ -132,7 +119,7 @@ class Tap(BaseCallbackHandler):
                     self._observer.take(run, message, admitted(self._observer, run, message))
                 self._observer.node_failed(run, error)
         except Exception as failure:  # noqa: BLE001 - see the module
-            self._failed(failure)
+            self._watcher.fault(failure)
 
     def on_chat_model_start(
         self,
@@ -141,27 +128,30 @@ class Tap(BaseCallbackHandler):
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
         """A model is asked."""
         try:
             node = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
             if type(node) is not NodeRun:
-                node = self._node(node)
+                node = self._node(node, parent_run_id, metadata)
+                if node is not None:
+                    # Its end tells its parent too, but not this.
+                    self._runs[run_id.int] = node
             if node is not None:
-                self._runs[run_id.int] = node
                 if node.deferred:
                     self._tell_deferred(node)
                 if self._watcher.full or bus.active:
                     self._observer.show(node.graph)
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:  # noqa: ARG002 - its signature
         """A model gave no answer."""
         self._runs.pop(run_id.int, None)
 
-    def on_tool_start(
+    def on_tool_start(  # noqa: PLR0913 - the callback's signature
         self,
         serialized: dict[str, Any],
         input_str: str,  # noqa: ARG002 - the callback's signature
@@ -169,23 +159,20 @@ class Tap(BaseCallbackHandler):
         run_id: UUID,
         parent_run_id: UUID | None = None,
         tool_call_id: str | None = None,
+        metadata: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
         """A tool begins."""
         try:
             node = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
             if type(node) is not NodeRun:
-                node = self._node(node)
+                node = self._node(node, parent_run_id, metadata)
             if node is not None:
                 if node.deferred:
                     self._tell_deferred(node)
-                watched = self._watcher.full or bus.active
-                # Where nobody watches, it is only known what the tool belongs to.
-                self._runs[run_id.int] = (
-                    ToolRun(node, tool_call_id, serialized.get("name"), time.monotonic()) if watched else node
-                )
+                self._runs[run_id.int] = ToolRun(node, tool_call_id, serialized.get("name"), time.monotonic())
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         """A tool gave something back."""
@@ -194,7 +181,7 @@ class Tap(BaseCallbackHandler):
             if type(run) is ToolRun and (self._watcher.full or bus.active or run.node.failures):
                 self._observer.tool_ended(run, output, round(time.monotonic() - run.began, 6))
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """A tool raised."""
@@ -203,15 +190,19 @@ class Tap(BaseCallbackHandler):
             if type(run) is ToolRun:
                 self._observer.tool_failed(run, error, round(time.monotonic() - run.began, 6))
         except Exception as failure:  # noqa: BLE001 - see the module
-            self._failed(failure)
+            self._watcher.fault(failure)
 
-    def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+    def on_llm_end(self, response: LLMResult, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """A model gave an answer."""
         try:
-            run = self._runs.pop(run_id.int, None)
+            run = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
+            if type(run) is not NodeRun:
+                run = self._runs.pop(run_id.int, None)
             if type(run) is NodeRun and (message := _answer_in(response)) is not None:
-                self._observer.answered(run, message)
                 gate = gatehouse.gate
+                if gate is None and self._observer.is_put_by(run, message, answer=True):
+                    return
+                self._observer.answered(run, message)
                 if gate is None:
                     self._observer.said(run, message, JUDGE)
                 elif gate.armed and run.graph.awaited:
@@ -220,16 +211,20 @@ class Tap(BaseCallbackHandler):
                 else:
                     self._observer.said(run, message, admitted(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
-    async def _allm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
+    async def _allm_end(
+        self, response: LLMResult, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
+    ) -> None:
         try:
-            run = self._runs.pop(run_id.int, None)
+            run = self._runs.get(parent_run_id.int) if parent_run_id is not None else None
+            if type(run) is not NodeRun:
+                run = self._runs.pop(run_id.int, None)
             if type(run) is NodeRun and (message := _answer_in(response)) is not None:
                 self._observer.answered(run, message)
                 self._observer.said(run, message, await asked(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
         """A graph, a node, or something within a node came to its end."""
@@ -240,16 +235,18 @@ class Tap(BaseCallbackHandler):
                     return
                 if run.deferred:
                     self._tell_deferred(run)
-                for message in self._observer.fresh(run, outputs):
-                    free = gatehouse.gate is None
-                    self._observer.take(run, message, JUDGE if free else admitted(self._observer, run, message))
+                if gatehouse.gate is None:
+                    self._observer.returned(run, outputs)
+                else:
+                    for message in self._observer.fresh(run, outputs):
+                        self._observer.take(run, message, admitted(self._observer, run, message))
                 if run.failures:
                     self._observer.tell_failures(run)
             elif type(run) is GraphRun:
                 self._observer.graph_ended(run, outputs)
                 self._tidy_up()
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
 
     async def _achain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
         run = self._runs.get(run_id.int)
@@ -258,7 +255,7 @@ class Tap(BaseCallbackHandler):
                 for message in (*_deferred(run), *self._observer.fresh(run, outputs)):
                     self._observer.take(run, message, await asked(self._observer, run, message))
         except Exception as error:  # noqa: BLE001 - see the module
-            self._failed(error)
+            self._watcher.fault(error)
         Tap.on_chain_end(self, outputs, run_id=run_id)
 
     def _tell_deferred(self, node: NodeRun) -> None:
@@ -266,11 +263,11 @@ class Tap(BaseCallbackHandler):
         for message in _deferred(node):
             self._observer.said(node, message, admitted(self._observer, node, message))
 
-    def _node(self, parent: Run | None) -> NodeRun | None:
+    def _node(self, parent: Run | None, parent_run_id: UUID | None, told: Mapping[str, Any] | None) -> NodeRun | None:
         """The node that a run with this parent is in; where its callbacks are its own, the code's context tells it."""
         if parent is None and (found := _parent_in_context()) is not None:
             parent = self._runs.get(found.int)
-        return _node_of(parent)
+        return _node_of(parent) or self._node_at(parent_run_id, told or {})
 
     def _tidy_up(self) -> None:
         """Forget what ran in graphs that are over: a run that is cancelled in the wrong moment tells of no end."""
@@ -280,17 +277,44 @@ class Tap(BaseCallbackHandler):
                 if node is not None and node.graph.over:
                     self._runs.pop(run_id, None)
 
-    def _node_begins(self, node: NodeRun) -> None:
+    def _node_begins(self, node: NodeRun, above: int) -> None:
         """The first node of a graph, or one that may have been executed before."""
         graph = node.graph
         if graph.place is None:
-            frame = sys._getframe(NEAREST)  # noqa: SLF001 - see there
+            frame = sys._getframe(above)  # noqa: SLF001 - see there
             graph.place = place_of(frame, node.namespace) or told_place(graph.root, node.told, graph.root.inputs)
             graph.inputs = None
         self._observer.begin(node)
 
+    def _within_begins(
+        self, run_id: int, parent_run_id: UUID | None, around: Run | None, told: Mapping[str, Any], inputs: object
+    ) -> None:
+        """A graph begins, or something within a node."""
+        node = _node_of(around) or self._node_at(parent_run_id, told)
+        begins = running_graph(sys._getframe(NEAREST + 1))  # noqa: SLF001 - see there
+        if begins is not None:
+            self._runs.keep(run_id, GraphRun(node, begins.graph, inputs, awaited=begins.awaited))
+            if node is not None:
+                # Whoever tells of the inner graph names the outer one as its parent.
+                self._observer.show(node.graph.root)
+        elif node is not None and told.get(NAMESPACE) in (None, node.namespace):
+            self._runs[run_id] = node
+        elif parent_run_id is not None and NAMESPACE in told:
+            self._unseen_begins(node, run_id, parent_run_id.int, told, inputs)
+
+    def _node_at(self, parent_run_id: UUID | None, told: Mapping[str, Any]) -> NodeRun | None:
+        """The node around a run whose parent was not noted: a tool's, unwatched, or that of an edge."""
+        namespace = told.get(NAMESPACE)
+        if parent_run_id is None or namespace is None:
+            return None
+        for run in reversed(list(self._runs.values())):
+            if type(run) is NodeRun and run.namespace == namespace:
+                self._runs[parent_run_id.int] = run
+                return run
+        return None
+
     def _unseen_begins(
-        self, node: NodeRun | None, run_id: int, parent_run_id: int, told: dict[str, Any], inputs: object
+        self, node: NodeRun | None, run_id: int, parent_run_id: int, told: Mapping[str, Any], inputs: object
     ) -> None:
         """Something in a namespace of its own: a task within a node, or a node of a graph not seen before."""
         if node is not None and node.run_id == parent_run_id:
@@ -299,12 +323,7 @@ class Tap(BaseCallbackHandler):
             graph = GraphRun(node, None, None)
             self._runs.keep(parent_run_id, graph)
         begun = self._runs[run_id] = NodeRun(run_id, graph, told, inputs)
-        self._node_begins(begun)
-
-    def _failed(self, error: Exception) -> None:
-        if not self._has_failed:
-            self._has_failed = True
-            _log.warning("the tap failed and may miss something of the run, which goes on: %r", error, exc_info=error)
+        self._node_begins(begun, NEAREST + 2)
 
     def __copy__(self) -> Tap:
         return self

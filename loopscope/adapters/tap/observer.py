@@ -7,7 +7,7 @@ runs; what a node returns is told when the node ends, unless it is known by then
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,14 +17,15 @@ from langgraph.errors import GraphDrained, GraphInterrupt, ParentCommand
 from loopscope.adapters.facts import calls_of, error_type_of, model_of, text_of, usage_of
 from loopscope.adapters.loops import Loop, Outcome, Said
 from loopscope.adapters.publisher import Ending
-from loopscope.adapters.tap.output import TOLD, Told, lists_in, messages_in, not_in, result_in, sole_message
+from loopscope.adapters.tap.known import is_copy, keep, not_given, unknown
+from loopscope.adapters.tap.output import Told, messages_in, result_in, sole_message
 from loopscope.adapters.tap.reach import stands_before_a_node
 from loopscope.adapters.tap.runs import Asked, Bounded, Earlier, Failure, GraphRun, NodeRun, ToolRun
 from loopscope.adapters.tap.watcher import Watched, Watcher
 from loopscope.engine.events import Call, Graph
 from loopscope.engine.identity import dumps
 from loopscope.recording.bus import bus
-from loopscope.recording.gate import Arrival, Ruling
+from loopscope.recording.gate import JUDGE, Arrival, Ruling
 from loopscope.recording.preview import text_of as content_of
 
 __all__ = ["Observer"]
@@ -81,11 +82,56 @@ class Observer:
             return None
         return self.watcher.held(loop, calls_of(message), message.id, node.name)
 
+    def is_put_by(self, node: NodeRun, message: AIMessage, *, answer: bool) -> bool:
+        """Put an AI message by, to be looked at with others, where nobody watches; False where that cannot be.
+
+        Args:
+            node: that it comes from.
+            message: of which the calls are taken now, since the program may change its own later.
+            answer: a model gave it, so that it is new; else it is one that the node returned.
+        """
+        watcher, loop = self.watcher, node.graph.loop
+        if (
+            watcher.full or bus.active or node.again
+            or loop is None or loop.invocation.scopes.get(loop.prefix) is not loop
+        ):  # fmt: skip
+            return False
+        if answer and len(node.answers) < _ANSWERS:
+            node.answers.append(message)
+        if loop.record is not None:
+            loop.record.used = True
+        calls: Sequence[Call]
+        if len(asked := message.tool_calls) == 1:
+            (call,) = asked
+            args = call["args"]
+            calls = (Call(call.get("id"), call["name"], args.copy() if type(args) is dict else args),)
+        else:
+            calls = [Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]
+        watcher.put_by((loop.place, calls, node, message, answer))
+        return True
+
     def answered(self, node: NodeRun, message: AIMessage) -> None:
         """A model gave an answer; it is known from here on."""
         if len(node.answers) < _ANSWERS:
             node.answers.append(message)
-        _keep(node.graph.root, message)
+        keep(node.graph.root, message)
+
+    def returned(self, node: NodeRun, output: object) -> None:
+        """A node ended that no gate holds."""
+        if type(output) is dict and len(output) == 1:
+            # Most often one message: a model's answer, which is known, or a tool's, which nobody asks for unwatched.
+            (value,) = output.values()
+            if type(value) is list and len(value) == 1:
+                only, answers = value[0], node.answers
+                if answers and answers[-1] is only:
+                    return
+                kind = type(only)
+                if kind is ToolMessage and not (self.watcher.full or bus.active):
+                    return
+                if kind is AIMessage and self.is_put_by(node, only, answer=False):
+                    return
+        for message in self.fresh(node, output):
+            self.take(node, message, JUDGE)
 
     def said(self, node: NodeRun, message: AIMessage, ruling: Ruling) -> None:
         """A new AI message."""
@@ -104,7 +150,8 @@ class Observer:
         if watcher.full or bus.active:
             watcher.decide(loop, calls_of(message), None, partial(_said, node.name), message)
         elif asked:
-            watcher.count(loop, tuple([Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]))
+            calls = [Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]
+            watcher.put_by((loop.place, calls, None, message, True))
         if ruling.verdict == "stop":
             self._drain(graph.root, ruling.by)
 
@@ -113,10 +160,11 @@ class Observer:
         if type(message) is AIMessage or isinstance(message, AIMessage):
             self.said(node, message, ruling)
         else:
-            self.returned(node, message)
+            self.tool_said(node, message)
 
     def fresh(self, node: NodeRun, output: object) -> Sequence[Told]:
         """The messages in a node's output that are not known yet; from here on they are."""
+        self.watcher.catch_up()
         known = node.graph.root.known
         only = sole_message(output)
         if only is not None:
@@ -125,19 +173,19 @@ class Observer:
                 return _NOTHING
             found: Sequence[Told] = (only,) if id(only) not in known else _NOTHING
         else:
-            found = _unknown(known, messages_in(output))
+            found = unknown(known, messages_in(output))
         if len(found) > 1 or (found and found[0].id is not None):
-            found = _not_given(node, found)
+            found = not_given(node, found)
         for each in found:
-            _keep(node.graph.root, each)
+            keep(node.graph.root, each)
         if not node.answers:
             return found
-        return [each for each in found if isinstance(each, ToolMessage) or not _is_copy(each, node.answers)]
+        return [each for each in found if isinstance(each, ToolMessage) or not is_copy(each, node.answers)]
 
-    def returned(self, node: NodeRun, message: ToolMessage) -> None:
+    def tool_said(self, node: NodeRun, message: ToolMessage) -> None:
         """A tool message that a node returned."""
         call_id = message.tool_call_id
-        failure = node.failures.pop(call_id, None)
+        failure = node.failures.pop(call_id, None) if node.failures else None
         if call_id in node.results or not self.watcher.watched:
             return
         text = content_of(message.content)
@@ -150,7 +198,8 @@ class Observer:
     def tool_ended(self, tool: ToolRun, output: object, duration_s: float) -> None:
         """A tool gave something back."""
         node, call_id = tool.node, tool.call_id
-        node.failures.pop(call_id, None)
+        if node.failures:
+            node.failures.pop(call_id, None)
         if call_id is None or call_id in node.results or not self.watcher.watched:
             return
         message = result_in(output, call_id)
@@ -163,29 +212,36 @@ class Observer:
     def tool_failed(self, tool: ToolRun, error: BaseException, duration_s: float) -> None:
         """A tool raised. What the model gets to see of it shows when its node ends."""
         if tool.call_id is not None and not isinstance(error, GraphInterrupt):
-            tool.node.failures[tool.call_id] = Failure(tool.name, error, duration_s)
+            failure, node = Failure(tool.name, error, duration_s), tool.node
+            with bus.lock:
+                if node.failures is None:
+                    node.failures = {}
+                node.failures[tool.call_id] = failure
 
     def node_failed(self, node: NodeRun, error: BaseException) -> None:
         """A node raised. It may be executed again, after an interrupt or as a retry."""
         node.failed = True
-        asked = [_asked(message) for message in node.answers if message.tool_calls]
+        asked = tuple([_asked(message) for message in node.answers if message.tool_calls])
         if not isinstance(error, ParentCommand) and (asked or node.results):
             self.earlier.keep(node.task_id, Earlier(asked, node.results))
         if isinstance(error, GraphInterrupt):
             node.graph.paused = True
-            node.failures.clear()
+            node.failures = None
         self.tell_failures(node)
 
     def graph_ended(self, graph: GraphRun, output: object) -> None:
         """A run of a graph came to its end, or to an interrupt."""
+        # Nothing that was put by may hold the state of a run that is over, nor be taken for what its end tells again.
+        self.watcher.catch_up()
         if graph.outer is not None:
             for message in messages_in(output):
-                _keep(graph.root, message)
+                keep(graph.root, message)
         graph.paused = graph.paused or (graph.place is not None and stands_before_a_node(graph.place.loop))
         self._end(graph, "completed", None)
 
     def graph_failed(self, graph: GraphRun, error: BaseException) -> None:
         """A run of a graph raised."""
+        self.watcher.catch_up()
         graph.paused = isinstance(error, GraphInterrupt)
         self._end(graph, *_ending(error, graph.root.drained_by))
 
@@ -228,9 +284,9 @@ class Observer:
 
     def _is_again(self, node: NodeRun, message: AIMessage) -> bool:
         """Whether an earlier execution of this node asked for the very same, so that it is neither told nor counted."""
-        earlier, asked = node.again.pop(0), _asked(message)
+        (earlier, *later), asked = node.again, _asked(message)
+        node.again = tuple(later) if earlier.calls == asked.calls else ()
         if earlier.calls != asked.calls:
-            node.again.clear()
             return False
         aliases = node.graph.root.aliases
         for new, old in zip(asked.ids, earlier.ids, strict=True):
@@ -252,7 +308,8 @@ class Observer:
             return
         loop = self.loop_of(node.graph)
         if loop is not None:
-            node.results |= {outcome.call_id, call_id}
+            with bus.lock:
+                node.results |= {outcome.call_id, call_id}
             self.watcher.tell(loop, outcome._replace(call_id=call_id))
 
     @staticmethod
@@ -282,45 +339,6 @@ def _written(args: object) -> str:
         return dumps(args)
     except Exception:  # noqa: BLE001 - circular, or deeper than the stack: equal to nothing but itself
         return f"!{id(args)}"
-
-
-def _unknown(known: Mapping[str | int, object], messages: Iterable[Told]) -> list[Told]:
-    return [each for each in messages if each.id not in known and id(each) not in known]
-
-
-def _not_given(node: NodeRun, messages: Sequence[Told]) -> Sequence[Told]:
-    """Those messages that are not in the node's input. Lists grow at their ends: of each, only what is new is read."""
-    root, known = node.graph.root, node.graph.root.known
-    if len(known) >= known.limit:
-        return not_in(node.inputs, messages)
-    for name, value in lists_in(node.inputs):
-        done, last = root.marks.get(name, (0, None))
-        if not 0 < done <= len(value) or value[done - 1] is not last:
-            done = 0
-        for item in value[done:]:
-            if type(item) in TOLD or isinstance(item, (AIMessage, ToolMessage)):
-                _keep(root, item)
-        root.marks[name] = (len(value), value[-1] if value else None)
-    return _unknown(known, messages)
-
-
-def _keep(root: GraphRun, message: Told) -> None:
-    name, known = message.id, root.known
-    if name is not None and len(known) < known.limit:
-        known[name] = None
-    elif name is not None:
-        known.keep(name, None)
-    else:
-        root.known.keep(id(message), message)
-
-
-def _is_copy(message: AIMessage, answers: Iterable[AIMessage]) -> bool:
-    """Whether a node wrote down anew what a model had told it."""
-    ids = [call.get("id") for call in message.tool_calls]
-    for answer in answers:
-        if [call.get("id") for call in answer.tool_calls] == ids and (ids or answer.content == message.content):
-            return True
-    return False
 
 
 def _is_guarded(graph: Any) -> bool:

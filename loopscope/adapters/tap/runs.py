@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from langchain_core.messages import AIMessage
 from msgspec import Struct
 
 from loopscope.adapters.tap.reach import Place
-from loopscope.adapters.tap.watcher import Watched
+
+if TYPE_CHECKING:
+    from loopscope.adapters.tap.watcher import Watched
 
 __all__ = ["NAMESPACE", "Asked", "Bounded", "Earlier", "Failure", "GraphRun", "NodeRun", "ToolRun"]
 
@@ -95,12 +97,12 @@ class NodeRun(Struct, eq=False):
     """What models said here."""
     deferred: tuple[AIMessage, ...] = ()
     """Those of them that are told when the node ends, where they can be held without blocking a thread."""
-    again: list[Asked] = []
+    again: tuple[Asked, ...] = ()
     """The batches of an earlier execution of the same task that this one has yet to come to."""
-    results: set[str | None] = set()
+    results: frozenset[str | None] = frozenset()
     """Call ids whose results were told."""
-    failures: dict[str | None, Failure] = {}
-    """Calls whose tool raised, until it is known what the model gets to see of that."""
+    failures: dict[str | None, Failure] | None = None
+    """Calls whose tool raised, until it is known what the model gets to see of that; there once the first one did."""
     failed: bool = False
     """It raised, or was cancelled: nothing in it need be waited for any more."""
 
@@ -150,8 +152,8 @@ class Asked(NamedTuple):
 class Earlier(NamedTuple):
     """What was told of an execution of a node that failed or was interrupted, for when it is executed again."""
 
-    asked: list[Asked]
-    results: set[str | None]
+    asked: tuple[Asked, ...]
+    results: frozenset[str | None]
 
 
 Run: TypeAlias = GraphRun | NodeRun | ToolRun

@@ -6,15 +6,18 @@ engine takes for delivered is assumed, as in the replay of a recording that tell
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from langchain_core.messages import AIMessage
 
 from loopscope.adapters.guard import Guard
 from loopscope.adapters.loops import Loop, Outcome
 from loopscope.adapters.publisher import Ending
 from loopscope.adapters.scope_id import Invocation, ScopeIds, is_open, scope_at
+from loopscope.adapters.tap.known import is_news, keep
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph
@@ -24,12 +27,19 @@ from loopscope.recording.gate import Arrival
 from loopscope.recording.redaction import Redactor
 from loopscope.recording.writer import Recorder
 
-__all__ = ["Shape", "Watched", "Watcher"]
+if TYPE_CHECKING:
+    from loopscope.adapters.tap.runs import NodeRun
 
+__all__ = ["PutBy", "Shape", "Watched", "Watcher"]
+
+_log = logging.getLogger("loopscope")
 _INVOCATIONS = 1_000
 """Invocations that may be going on at once."""
 _AT_ONCE = 64
 """Batches that nobody watches, and that are accounted together."""
+PutBy: TypeAlias = tuple[Batch, Sequence[Call], "NodeRun | None", AIMessage, bool]
+"""Where it belongs, its calls; the node that it comes from, unless it is known to be new; the message, and whether a
+model gave it."""
 
 Shape = Callable[[], tuple[str | None, Graph | None]]
 """Gives the name and the graph of an agent, where they are known."""
@@ -63,7 +73,8 @@ class Watcher(Guard):
     enforced = False
 
     def __init__(self, policy: Policy, recorder: Recorder | None, redactor: Redactor) -> None:
-        self._unaccounted: list[tuple[Batch, tuple[Call, ...]]] = []
+        self._waiting: list[PutBy] = []
+        self._has_failed = False
         super().__init__(policy, recorder, redactor, _no_shape, "tap")
         # Callbacks tell of every end, so that invocations pile up only where interrupts are never resumed.
         self.ids = ScopeIds(max(_INVOCATIONS, 2 * policy.max_tracked_threads), self._make, self._lost)
@@ -71,7 +82,7 @@ class Watcher(Guard):
     @property
     def detector(self) -> LoopDetector:
         """The engine, which has seen everything that happened."""
-        if self._unaccounted:
+        if self._waiting:
             self.catch_up()
         return self._detector
 
@@ -108,23 +119,37 @@ class Watcher(Guard):
         """Tell that this loop runs, if that was not told yet."""
         self._announce(loop)
 
-    def count(self, loop: Loop, calls: tuple[Call, ...]) -> None:
-        """Account a batch that nobody watches, with others: that is much cheaper than each in the midst of a run."""
-        waiting = self._unaccounted
-        waiting.append((loop.place, calls))
+    def put_by(self, what: PutBy) -> None:
+        """Keep an AI message for later, while nobody watches."""
+        waiting = self._waiting
+        waiting.append(what)
         if len(waiting) >= _AT_ONCE:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Account what has not been yet."""
+        """Account what was put by, all at once: that is much cheaper than each in the midst of a run."""
         with bus.lock:
-            waiting, self._unaccounted = self._unaccounted, []
+            waiting, self._waiting = self._waiting, []
             detector = self._detector
-            for place, calls in waiting:
-                if len(calls) == 1:
-                    detector.observe_call(place, calls[0])
-                else:
-                    detector.observe(msgspec.structs.replace(place, calls=calls))
+            for place, calls, node, message, answer in waiting:
+                try:
+                    if node is not None:
+                        if answer:
+                            keep(node.graph.root, message)
+                        elif not is_news(node, message):
+                            continue
+                    if len(calls) == 1:
+                        detector.observe_call(place, calls[0])
+                    elif calls:
+                        detector.observe(msgspec.structs.replace(place, calls=tuple(calls)))
+                except Exception as error:  # noqa: BLE001 - a state may hold objects of any kind
+                    self.fault(error)
+
+    def fault(self, error: Exception) -> None:
+        """Say in the log, once, that something went wrong: it never reaches the run."""
+        if not self._has_failed:
+            self._has_failed = True
+            _log.warning("the tap failed and may miss something of the run, which goes on: %r", error, exc_info=error)
 
     def held(self, loop: Loop, calls: tuple[Call, ...], message_id: str | None, node: str | None) -> Arrival:
         """A batch as it stands before the gate."""
