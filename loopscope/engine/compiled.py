@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from loopscope.engine.accounts import Least
 from loopscope.engine.identity import Identity
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules import Rule, WitnessRule, compile_rules
@@ -34,6 +35,6 @@ class Compiled:
         needed = max(policy.window_size, policy.frequency_window, laps, AWAITED) + 1
         self.keep = needed if policy.looks_at_results else 0
         """Batches whose results are remembered; 0 where no layer looks at results."""
-        self.budgets = bool(policy.budget)
-        self.plain = not (self.keep or self.budgets or policy.repeat_in_batch.warn)
+        self.budgets = Least(policy.budget) if policy.budget else None
+        self.plain = not (self.keep or policy.budget or policy.repeat_in_batch.warn)
         """Only hashes and names are looked at, as under DeerFlow's own policy."""

@@ -36,7 +36,7 @@ from loopscope.engine.policy import DEFAULT, Policy
 from loopscope.engine.rules import STORED, Facts, Finding, RuleState, Step
 from loopscope.engine.scope import Registry, ScopeState, Spent
 from loopscope.engine.snapshot import SNAPSHOT_VERSION, ScopeSnapshot, Snapshot
-from loopscope.engine.trail import Brought, Outcome, Trail, outcome_of
+from loopscope.engine.trail import Brought, Outcome, Told, Trail
 
 __all__ = ["Decision", "LoopDetector"]
 
@@ -151,7 +151,7 @@ class LoopDetector:
                 return (self.fold(event, compiled.identity.hash(calls), (calls[0].name or "",), (), ids),)
             return self._observe_batch(event, compiled)
         if type(event) is Result:
-            return self._observe_result(event)
+            return self._bring((event.thread_id, event.run_id), event)  # type: ignore[arg-type]  # as in `fold`
         if isinstance(event, Mapping):
             return self.observe(msgspec.convert({**_NOBODY, **event}, Event))
         if isinstance(event, Witness):
@@ -187,8 +187,8 @@ class LoopDetector:
         calls = batch.calls
         if not calls:
             self._registry.charge_callless(self._home(batch.scope), batch, self._compiled.limit)
-            if compiled.budgets:
-                self._accounts.charge(batch, self._compiled.limit)
+            if compiled.budgets is not None:
+                self._accounts.charge(batch, self._compiled.limit, compiled.budgets)
             return _NOTHING
         digest, repeats = compiled.identity.read(calls)
         names, ids = tuple([call.name or "" for call in calls]), tuple([call.id for call in calls])
@@ -225,7 +225,7 @@ class LoopDetector:
             key = ScopeKey(thread_id, None)
         scope = scopes.get(key)
         if scope is None or len(scopes) > self._compiled.limit:
-            if compiled.budgets:
+            if compiled.budgets is not None:
                 self._touch_ancestors(batch.scope)
             scope = self._registry.touch(ScopeKey(*key), batch.ts, self._compiled.limit, compiled.rules)
         else:
@@ -243,11 +243,14 @@ class LoopDetector:
                 trail = scope.trail
                 if trail is None or trail.keep != compiled.keep:
                     trail = scope.follow(compiled.keep)
-            if compiled.budgets:
-                accounts = self._accounts.charge(batch, self._compiled.limit)
-                if len(accounts) > 1:
+            if compiled.budgets is not None:
+                charged = self._accounts
+                if charged.charge(batch, self._compiled.limit, compiled.budgets):
+                    accounts, scope.woken = charged.line, True
+                if len(charged.line) > 1:
                     self._touch_ancestors(key)
-        facts = Facts(number, batch.seq, batch.ts, digest, names, repeats, trail, accounts)
+        window = scope.hashes
+        facts = Facts(number, batch.seq, batch.ts, digest, names, window, repeats, trail, accounts)
         if scope.warnings:
             scope.note(facts, assume_delivery=self.assume_delivery)
         end: Finding | None = None
@@ -265,14 +268,16 @@ class LoopDetector:
                     warn = finding
                     if compiled.early:
                         end = stop or warn
-        count = scope.hashes.counts[digest]
+        count = window.counts[digest]
         if trail is not None:
             trail.begin(number, digest, names, count, ids)
-        found = stop or warn
-        if found is None:
+        if stop is not None:
+            found = stop
+        elif warn is None:
             return Decision(number, batch.seq, thread_id, run_id, digest, count)
-        if stop is None:
-            scope.warn(found, number, digest, names)
+        else:
+            found = warn
+            scope.warn(warn, number, digest, names)
         return Decision(
             number, batch.seq, thread_id, run_id, digest, count,
             found.action, found.layer, found.tool, found.count, found.threshold, "batch", found.counter or UNSET,
@@ -285,18 +290,6 @@ class LoopDetector:
             if each in scopes:
                 scopes.move_to_end(each)
 
-    def _observe_result(self, result: Result) -> tuple[Decision, ...]:
-        key: ScopeKey = (result.thread_id, result.run_id)  # type: ignore[assignment]  # as in `fold`
-        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
-        scope = self._registry.scopes.get(ScopeKey(key[0], None) if compiled.whole_thread else key)
-        if scope is None or (trail := scope.trail) is None or (place := trail.open.closed(result.call_id)) is None:
-            return _NOTHING
-        batch, call = place
-        brought = trail.batches.get(batch)
-        if brought is None or not trail.add(brought, call, outcome_of(result, brought.names[call])):
-            return _NOTHING
-        return self._completed(scope, compiled, key, brought, result.seq)
-
     def fold_result(self, key: ScopeKey, place: Place, outcome: Outcome, seq: int) -> tuple[Decision, ...]:
         """Account a result whose call is known; a decision where it completes its batch and a layer warns or stops.
 
@@ -306,18 +299,14 @@ class LoopDetector:
             outcome: what the layers see of it.
             seq: of the result's event.
         """
-        scope = self.scope(key)
-        if scope is None or (trail := scope.trail) is None:
-            return _NOTHING
-        brought = trail.batches.get(place.batch)
-        if brought is None or not trail.add(brought, place.call, outcome):
-            return _NOTHING
-        return self._completed(scope, self._own.get(key, self._compiled), key, brought, seq)
+        return self._bring(key, Told(place, outcome, seq))
 
-    def _completed(
-        self, scope: ScopeState, compiled: Compiled, key: ScopeKey, brought: Brought, seq: int
-    ) -> tuple[Decision, ...]:
-        """The results of a batch are all in."""
+    def _bring(self, key: ScopeKey, result: Result | Told) -> tuple[Decision, ...]:
+        """Account a result, in one piece as `fold`, and see what the layers say if it is its batch's last one."""
+        compiled = self._own.get(key, self._compiled) if self._own else self._compiled
+        scope = self._registry.scopes.get(ScopeKey(key[0], None) if compiled.whole_thread else key)
+        if scope is None or (trail := scope.trail) is None or (brought := trail.take(result)) is None:
+            return _NOTHING
         if scope.rules is not compiled.rules:
             scope.align(compiled.rules, compiled.policy)
         found: list[Finding] | None = None
@@ -325,7 +314,9 @@ class LoopDetector:
             finding = account(state, brought)
             if finding is not None:
                 found = [*(found or ()), finding]
-        return _NOTHING if found is None else self._at_result(scope, key, brought, seq, found)
+        if found is None:
+            return _NOTHING
+        return self._at_result(scope, key, brought, result.seq, found)
 
     def _observe_witness(self, witness: Witness) -> tuple[Decision, ...]:
         scope = self.scope(witness.scope)
@@ -365,7 +356,7 @@ class LoopDetector:
         if start.parent_thread_id is not None or start.parent_run_id is not None:
             parent = ScopeKey(start.parent_thread_id, start.parent_run_id)
             self._accounts.adopt(start.scope, parent, self._compiled.limit)
-        if self._own.get(start.scope, self._compiled).budgets:
+        if self._own.get(start.scope, self._compiled).budgets is not None:
             for key in self.lineage(start.scope):
                 self._accounts.begin(key, start.ts, self._compiled.limit)
 
@@ -392,6 +383,7 @@ class LoopDetector:
 
         Histories and marks stay; windows are cut at the next append, scopes at the next touch.
         """
+        self._accounts.look_again()
         if scope is None:
             self._compiled = Compiled(policy)
             self._own.clear()

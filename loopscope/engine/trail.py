@@ -7,25 +7,28 @@ the newest thousand distinct ones.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import takewhile
-from typing import Any
+from itertools import islice, takewhile
+from typing import Any, NamedTuple, TypeVar, final
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
 from loopscope.engine.events import Result
-from loopscope.engine.joins import OpenCalls
+from loopscope.engine.joins import OpenCalls, Place
 
-__all__ = ["Brought", "Outcome", "Trail", "normalised_error", "outcome_of"]
+__all__ = ["Brought", "Outcome", "Told", "Trail", "normalised_error", "outcome_of"]
 
 DISTINCT_KEPT = 1000
 """Distinct results, and distinct hashes, of a scope that are remembered."""
+_SLACK = 250
+"""So many more may lie behind them until they are forgotten together, which costs a fraction of one by one."""
 ERROR_KEPT = 400
 """Characters of a normalised error text: the rest of a traceback differs from line to line, not from cause to cause."""
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8,}\b|\d+")
 _SPACE = re.compile(r"\s+")
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Outcome(Struct, frozen=True, gc=False):
@@ -38,15 +41,23 @@ class Outcome(Struct, frozen=True, gc=False):
     """Its normalised text if it failed, else nothing."""
 
 
+@final
+class Told(NamedTuple):
+    """A result whose call is known."""
+
+    place: Place
+    outcome: Outcome
+    seq: int
+
+
 class Brought(Struct, gc=False):
     """One batch, its results as they come in."""
 
     n: int
     hash: str
     names: tuple[str, ...]
-    outcomes: list[Outcome | None]
-    missing: int
-    """Calls that have no result yet."""
+    came: Outcome | list[Outcome | None] | None
+    """The one result of a batch of one call; a list of as many as it has calls otherwise."""
     previous: int
     """Number of the newest batch before it with this hash; 0 where there is none."""
     moved: bool
@@ -54,16 +65,23 @@ class Brought(Struct, gc=False):
     hash_count: int
     known: tuple[int, ...] = ()
     """Positions of the calls whose result was not new to the scope."""
+    missing: int = 0
+    """Calls that have no result yet, of a batch that has more than one."""
+
+    @property
+    def outcomes(self) -> list[Outcome | None]:
+        """The results in call order; None where one has not come in."""
+        return self.came if isinstance(self.came, list) else [self.came]
 
     @property
     def complete(self) -> bool:
         """Every call has its result."""
-        return not self.missing
+        return self.came is not None and not self.missing
 
     @property
     def stale(self) -> bool:
         """It brought nothing new, and either failed or came without anything new in between."""
-        if self.missing or len(self.known) < len(self.outcomes):
+        if not self.complete or len(self.known) < len(self.outcomes):
             return False
         return not self.moved or any(outcome is not None and outcome.failed for outcome in self.outcomes)
 
@@ -80,45 +98,57 @@ class Trail:
         self.open = OpenCalls()
         self.repeated = 0
         """Results that were not new, ever: no window holds more of them, which spares counting in runs that move."""
-        self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._last_of: OrderedDict[str, int] = OrderedDict()
+        # Both with the ones that came last at the end, and perhaps more than count at the beginning.
+        self._seen: dict[tuple[str, str], bool] = {}
+        self._last_of: dict[str, int] = {}
         self._last_new = self._newest = 0
 
     def begin(self, n: int, digest: str, names: tuple[str, ...], count: int, ids: Sequence[str | None]) -> None:
         """A batch was asked for; nothing of it is in yet. Without ids its results are told by their places alone."""
-        batches, last_of, size = self.batches, self._last_of, len(names)
+        batches, last_of, calls = self.batches, self._last_of, len(names)
         previous = last_of.get(digest, 0)
-        last_of[digest] = self._newest = n
         if previous:
-            last_of.move_to_end(digest)
-        elif len(last_of) > DISTINCT_KEPT:
-            last_of.popitem(last=False)
-        batches[n] = Brought(n, digest, names, [None] * size, size, previous, self._last_new > previous, count)
+            previous = _recall(last_of, digest) or 0
+        last_of[digest] = self._newest = n
+        if len(last_of) > DISTINCT_KEPT + _SLACK:
+            _cut(last_of)
+        brought = batches[n] = Brought(n, digest, names, None, previous, self._last_new > previous, count)
+        if calls != 1:
+            brought.came = [None] * calls
+            brought.missing = calls
         while len(batches) > self.keep:
             del batches[next(iter(batches))]
         if ids:
             self.open.opened(n, ids)
 
-    def add(self, brought: Brought, call: int, outcome: Outcome) -> bool:
-        """A result came in; whether it is the last one of its batch that was missing."""
-        outcomes, key, seen = brought.outcomes, (outcome.tool, outcome.digest), self._seen
-        if outcomes[call] is not None:
-            return False
-        outcomes[call] = outcome
-        if key in seen:
-            seen.move_to_end(key)
+    def take(self, result: Result | Told) -> Brought | None:
+        """A result came in; its batch, if it is the last one that was missing."""
+        place = result.place if type(result) is Told else self.open.closed(result.call_id)
+        if place is None or (brought := self.batches.get(place[0])) is None:
+            return None
+        call, came, seen = place[1], brought.came, self._seen
+        outcome = result.outcome if type(result) is Told else outcome_of(result, brought.names[call])
+        if came is None:
+            brought.came = outcome
+        elif isinstance(came, list) and came[call] is None:
+            came[call] = outcome
+            brought.missing -= 1
+        else:
+            return None
+        key = (outcome.tool, outcome.digest)
+        old = key in seen and _recall(seen, key)
+        seen[key] = True
+        if old:
             self.repeated += 1
             brought.known += (call,)
         else:
-            seen[key] = None
-            if len(seen) > DISTINCT_KEPT:
-                seen.popitem(last=False)
+            if len(seen) > DISTINCT_KEPT + _SLACK:
+                _cut(seen)
             if brought.n == self._newest:
-                self._last_new = brought.n
+                self._last_new = self._newest
             else:
                 self._tell_later(brought.n)
-        brought.missing = missing = brought.missing - 1
-        return not missing
+        return None if brought.missing else brought
 
     def _tell_later(self, n: int) -> None:
         """A batch brought something new, which batches that were asked for before it came could not know."""
@@ -138,6 +168,8 @@ class Trail:
 
     def dump(self) -> dict[str, Any]:
         """The trail as plain data."""
+        _cut(self._seen)
+        _cut(self._last_of)
         return {
             "keep": self.keep,
             "batches": [_dump(brought) for brought in self.batches.values()],
@@ -153,17 +185,31 @@ class Trail:
         """The trail that `dump` gave."""
         trail = cls(data["keep"])
         for n, digest, count, names, outcomes, fresh, previous, moved in data["batches"]:
-            known = [None if outcome is None else Outcome(*outcome) for outcome in outcomes]
-            missing = known.count(None)
-            stale = tuple(call for call, new in enumerate(fresh) if known[call] is not None and not new)
-            trail.batches[n] = Brought(n, digest, tuple(names), known, missing, previous, moved, count, stale)
+            came = [None if outcome is None else Outcome(*outcome) for outcome in outcomes]
+            known = tuple(call for call, new in enumerate(fresh) if came[call] is not None and not new)
+            one, missing = len(came) == 1, came.count(None)
+            trail.batches[n] = Brought(
+                n, digest, tuple(names), came[0] if one else came, previous, moved, count, known, 0 if one else missing
+            )
         trail.open = OpenCalls.load(data["open"])
-        trail._seen.update(((tool, digest), None) for tool, digest in data["seen"])
+        trail._seen.update(((tool, digest), True) for tool, digest in data["seen"])
         trail._last_of.update((digest, n) for digest, n in data["last_of"])
         trail._last_new = data["last_new"]
         trail._newest = max(trail.batches, default=0)
         trail.repeated = data["repeated"]
         return trail
+
+
+def _recall(known: dict[K, V], key: K) -> V | None:
+    """What is known of a key, if it is among the newest: taken out, to be put in again as the newest one of all."""
+    _cut(known)
+    return known.pop(key, None)
+
+
+def _cut(known: dict[K, V]) -> None:
+    """Forget all but the newest ones."""
+    for old in list(islice(known, max(len(known) - DISTINCT_KEPT, 0))):
+        del known[old]
 
 
 def _dump(brought: Brought) -> tuple[Any, ...]:

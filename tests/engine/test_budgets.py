@@ -238,6 +238,16 @@ def test_a_reset_gives_a_new_budget() -> None:
     assert tape.turn("g") == "pass"
 
 
+def test_a_budget_that_is_lowered_counts_from_the_next_batch_on() -> None:
+    """What is spent stays spent; a budget of one scope's own policy counts as soon."""
+    for place in ({"thread_id": None, "run_id": None}, {"thread_id": "t", "run_id": "r"}):
+        tape = Tape(limited(iterations=1000))
+        tape.detector = LoopDetector(limited(iterations=1000), follow_policy=True)
+        assert [tape.turn(f"a:{n}", ts=float(n)) for n in range(4)] == ["pass"] * 4
+        tape.feed(PolicySet(seq=0, ts=None, policy={"budget": {"iterations": {"limit": 5, "warn": 1}}}, **place))
+        assert tape.turn("b", ts=5.0) == "hard_stop budget iterations 5/5"
+
+
 def test_a_new_segment_knows_no_parents() -> None:
     """A header begins with fresh state."""
     tape = Tape(limited(iterations=2))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from loopscope.engine import trail
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, ScopeKey
@@ -348,6 +349,32 @@ def test_a_result_is_new_again_after_a_thousand_others() -> None:
         warn_threshold=2, hard_limit=2, result_aware=True, tool_freq_warn=5000, tool_freq_hard_limit=5000
     )
     assert [stale_after(aware, others) for others in (0, 999, 1000)] == [True, True, False]
+
+
+def test_what_waits_to_be_forgotten_is_new_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old results and hashes are dropped some hundred at a time; those behind the last thousand do not count till then.
+
+    A snapshot holds only the ones that count, oldest first, and goes on from there.
+    """
+    monkeypatch.setattr(trail, "DISTINCT_KEPT", 3)
+    monkeypatch.setattr(trail, "_SLACK", 2)
+    aware = ROOMY.with_(result_aware=True)
+    assert [stale_after(aware, others) for others in range(8)] == [True] * 3 + [False] * 5
+    for others in range(8):
+        tape = Tape(aware)
+        for n in range(others):
+            tape.turn(f"ls:{n}>{n}")
+        again = LoopDetector(aware)
+        again.restore(tape.detector.snapshot())
+        for detector in (tape.detector, again):
+            tape.detector = detector
+            tape.turn("ls:0>0")
+            (scope,) = detector.snapshot().scopes
+            assert scope.trail is not None
+            kept = [*range(max(others - 2, 1), others), 0]
+            assert scope.trail["seen"] == [("ls", str(n)) for n in kept]
+            assert scope.trail["batches"][-1][6] == (1 if 1 <= others <= 3 else 0)
+        assert tape.detector.snapshot() == again.snapshot()
 
 
 def stale_after(policy: Policy, others: int) -> bool:

@@ -14,9 +14,13 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from loopscope.engine.accounts import Account
+from loopscope.engine.rules.window import Window
 from loopscope.engine.trail import Brought, Trail
 
-__all__ = ["Facts", "Finding", "ResultRule", "ResultStep", "Rule", "RuleState", "Step", "WitnessRule"]
+__all__ = ["Facts", "Finding", "ResultRule", "ResultStep", "Rule", "RuleState", "Step", "WitnessRule", "WokenBy"]
+
+WokenBy: TypeAlias = Literal["repeats", "results", "accounts"]
+"""Calls that occur more than once, a stop that was found at results, accounts near to a budget."""
 
 RuleState: TypeAlias = Any
 """The state of one rule in one scope; only that rule knows its type."""
@@ -32,12 +36,14 @@ class Facts(Struct, frozen=True, gc=False):
     hash: str
     names: tuple[str, ...]
     """Tool names in model order, empty where a call has none."""
+    window: Window
+    """The hashes of the scope's newest batches: with this one's for all rules but the first, which adds it."""
     repeats: tuple[tuple[str, str, int], ...] = ()
     """Calls that occur more than once in it: what their key is known by, their tool, how often."""
     trail: Trail | None = None
     """What the scope's batches brought; None under a policy that does not look at results."""
     accounts: Sequence[Account] = ()
-    """The accounts that it is charged to, nearest first; none under a policy without budgets."""
+    """The accounts that it is charged to, nearest first; none where no budget can have anything to say."""
 
 
 class Finding(Struct, frozen=True, gc=False):
@@ -71,11 +77,8 @@ class Rule(Protocol):
         ...
 
     @property
-    def woken_by(self) -> Literal["repeats", "results"] | None:
-        """What a batch must bring for it to be asked: calls that occur more than once, or a stop found at results.
-
-        None: it is asked about every batch.
-        """
+    def woken_by(self) -> WokenBy | None:
+        """What a batch must bring for it to be asked; None: it is asked about every batch."""
         ...
 
     def new_state(self) -> RuleState:

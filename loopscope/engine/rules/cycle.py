@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import islice, takewhile
 from math import inf
-from typing import Any, Literal
+from typing import Any
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.rules.base import Facts, Finding, WokenBy
 from loopscope.engine.sections import Pair
 from loopscope.engine.trail import Trail
 
@@ -121,7 +121,7 @@ class CycleRule:
     """Finds the period with the most laps that end at the newest batch."""
 
     layer = "cycle"
-    woken_by: Literal["repeats", "results"] | None = None
+    woken_by: WokenBy | None = None
     __slots__ = ("_aware", "_from_one", "_hash", "_keep", "_max_period", "_names")
 
     def __init__(self, policy: Policy) -> None:
@@ -148,8 +148,10 @@ class CycleRule:
         digest, names, by_hash, by_names = facts.hash, facts.names, state.by_hash, state.by_names
         of_hash = of_names = _NONE
         state.numbers.appendleft(facts.n)
-        # Mostly the batch is new, and of the tool that came all along.
-        if digest in by_hash.newest or self._from_one:
+        # Mostly the batch is new, which its count tells in a fraction of the time, and of the tool that came all along.
+        window = facts.window
+        alone = window.counts[digest] == 1 and len(window.items) > self._max_period
+        if self._from_one or (not alone and digest in by_hash.newest):
             of_hash = by_hash.append(digest)
         else:
             by_hash.again, by_hash.same = 0, None

@@ -6,12 +6,10 @@ batch are one failure (Cline's and hermes-agent's failure counters count them so
 
 from __future__ import annotations
 
-from typing import Literal
-
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Finding
+from loopscope.engine.rules.base import Finding, WokenBy
 from loopscope.engine.rules.streak import Streak, StreakRule
-from loopscope.engine.trail import Brought
+from loopscope.engine.trail import Brought, Outcome
 
 __all__ = ["ErrorStreak"]
 
@@ -20,17 +18,18 @@ class ErrorStreak(StreakRule[Streak]):
     """Counts failed batches."""
 
     layer = "error_streak"
-    woken_by: Literal["repeats", "results"] | None = "results"
+    woken_by: WokenBy | None = "results"
     __slots__ = ()
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.error_streak, Streak)
 
     def account_results(self, state: Streak, brought: Brought) -> Finding | None:
-        for outcome in brought.outcomes:
-            if outcome is None or not outcome.failed:
-                if state.length:
-                    self._broken(state)
-                return None
+        came = brought.came
+        failed = came.failed if isinstance(came, Outcome) else all(each and each.failed for each in brought.outcomes)
+        if not failed:
+            if state.length:
+                self._broken(state)
+            return None
         tools = set(brought.names)
         return self._longer(state, tools.pop() if len(tools) == 1 else None)

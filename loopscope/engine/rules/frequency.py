@@ -8,11 +8,11 @@ batch, and only a call of the tool itself takes its mark away.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from loopscope.engine.policy import Limits, Policy
-from loopscope.engine.rules.base import Facts, Finding
-from loopscope.engine.rules.window import Window
+from loopscope.engine.rules.base import Facts, Finding, WokenBy
+from loopscope.engine.rules.window import Window, as_pair
 
 __all__ = ["ToolFrequency"]
 
@@ -21,7 +21,7 @@ class ToolFrequency:
     """Counts each call's tool in the window of tool names."""
 
     layer = "tool_frequency"
-    woken_by: Literal["repeats", "results"] | None = None
+    woken_by: WokenBy | None = None
     __slots__ = ("_aware", "_early", "_general", "_overrides", "_size")
 
     def __init__(self, policy: Policy) -> None:
@@ -49,7 +49,7 @@ class ToolFrequency:
                 continue
             items.append(name)
             if self._aware:
-                places.append((facts.n, position))
+                places.append((facts.n, position) if position else facts.n)
                 while len(places) > size:
                     places.popleft()
             count = counts[name] = counts.get(name, 0) + 1
@@ -79,7 +79,7 @@ class ToolFrequency:
         if trail is None or trail.repeated + 1 < hard_limit:
             return False
         newest = zip(reversed(state.items), reversed(state.places), strict=False)
-        return sum(item == name and trail.not_new(*place) for item, place in newest) + 1 >= hard_limit
+        return sum(item == name and trail.not_new(*as_pair(place)) for item, place in newest) + 1 >= hard_limit
 
     def mark(self, state: Window, finding: Finding) -> None:
         """Marked only while the count is still at its warning: later calls of the batch may have pushed it out."""

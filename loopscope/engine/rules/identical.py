@@ -7,10 +7,10 @@ the hash has left the window, so a loop that comes back warns again.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.rules.base import Facts, Finding, WokenBy
 from loopscope.engine.rules.window import Window
 
 __all__ = ["IdenticalCallSet"]
@@ -20,7 +20,7 @@ class IdenticalCallSet:
     """Counts the batch's hash in the window of hashes."""
 
     layer = "identical_call_set"
-    woken_by: Literal["repeats", "results"] | None = None
+    woken_by: WokenBy | None = None
     __slots__ = ("_aware", "_hard", "_size", "_warn")
 
     def __init__(self, policy: Policy) -> None:

@@ -6,10 +6,10 @@ waste, not danger.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.rules.base import Facts, Finding, WokenBy
 from loopscope.engine.trail import DISTINCT_KEPT
 
 __all__ = ["RepeatInBatchRule"]
@@ -19,7 +19,7 @@ class RepeatInBatchRule:
     """Looks at the calls that occur more than once in a batch."""
 
     layer = "repeat_in_batch"
-    woken_by: Literal["repeats", "results"] | None = "repeats"
+    woken_by: WokenBy | None = "repeats"
     __slots__ = ("_warn",)
 
     def __init__(self, policy: Policy) -> None:

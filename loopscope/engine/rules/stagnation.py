@@ -7,41 +7,56 @@ in.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from msgspec import field
+from msgspec import to_builtins
 
 from loopscope.engine.policy import Policy
-from loopscope.engine.rules.base import Facts, Finding
+from loopscope.engine.rules.base import Facts, Finding, WokenBy
 from loopscope.engine.rules.streak import Streak, StreakRule
 from loopscope.engine.sections import BUILT_IN_WITNESSES
-from loopscope.engine.trail import Brought
+from loopscope.engine.trail import Brought, Outcome
 
 __all__ = ["StagnationRule", "progressed"]
 
 
 class _State(Streak):
-    value: Any = None
-    """The last iteration's value; the best one so far for `improves`."""
-    known: bool = False
-    offered: list[Any] = field(default_factory=list)
-    """A value from the program whose iteration is not complete yet: none or one."""
-    waiting: bool = False
-    """An iteration is complete, and the program has not told its value yet."""
+    __slots__ = ("_value", "known", "offered", "only", "waiting")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.only: Outcome | None = None
+        """The last iteration's one result, where that is the value: written out only when somebody asks."""
+        self._value: Any = None
+        self.known = False
+        self.offered: list[Any] = []
+        """A value from the program whose iteration is not complete yet: none or one."""
+        self.waiting = False
+        """An iteration is complete, and the program has not told its value yet."""
+
+    @property
+    def value(self) -> Any:
+        """The last iteration's value; the best one so far for `improves`."""
+        return self._value if self.only is None else [[self.only.tool, self.only.digest]]
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._value, self.only = value, None
 
 
 class StagnationRule(StreakRule[_State]):
     """Counts iterations without progress."""
 
     layer = "stagnation"
-    __slots__ = ("_mode", "_witness", "woken_by")
+    __slots__ = ("_by_results", "_mode", "_witness", "woken_by")
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.stagnation.limits, _State)
         self._witness = policy.stagnation.witness
+        self._by_results = self._witness == "results"
         self._mode = policy.stagnation.mode
         own = self._witness not in BUILT_IN_WITNESSES
-        self.woken_by: Literal["repeats", "results"] | None = None if own else "results"
+        self.woken_by: WokenBy | None = None if own else "results"
 
     def account(self, state: _State, facts: Facts, stop: Finding | None) -> Finding | None:
         state.waiting = False
@@ -49,17 +64,12 @@ class StagnationRule(StreakRule[_State]):
         return super().account(state, facts, stop)
 
     def account_results(self, state: _State, brought: Brought) -> Finding | None:
-        if self._witness == "results":
-            outcomes = brought.outcomes
-            if len(outcomes) == 1 and (only := outcomes[0]) is not None:
-                value = [[only.tool, only.digest]]
-            else:
-                value = [[o.tool, o.digest] for o in outcomes if o is not None]
-            if state.value == value:
-                return self._longer(state)
-            state.value = value
-            if state.length or not state.known:
-                state.known = True
+        if self._by_results:
+            came, only = brought.came, state.only
+            if only is None or not isinstance(came, Outcome) or came.digest == only.digest:
+                return self._compare(state, brought)
+            state.only = came
+            if state.length:
                 self._broken(state)
             return None
         if self._witness == "last_error":
@@ -71,6 +81,17 @@ class StagnationRule(StreakRule[_State]):
         if state.offered:
             return self._next(state, state.offered.pop(), self._mode)
         state.waiting = True
+        return None
+
+    def _compare(self, state: _State, brought: Brought) -> Finding | None:
+        """As `account_results` by the results, whatever they are."""
+        value = [[outcome.tool, outcome.digest] for outcome in brought.outcomes if outcome is not None]
+        if state.value == value:
+            return self._longer(state)
+        state.value, state.known = value, True
+        if isinstance(brought.came, Outcome):
+            state.only = brought.came
+        self._broken(state)
         return None
 
     def account_witness(self, state: _State, values: dict[str, Any], *, complete: bool) -> Finding | None:
@@ -93,8 +114,15 @@ class StagnationRule(StreakRule[_State]):
             return None
         return self._longer(state)
 
+    def dump(self, state: _State) -> dict[str, Any]:
+        own = {"value": state.value, "known": state.known, "offered": list(state.offered), "waiting": state.waiting}
+        return {**super().dump(state), **to_builtins(own)}
+
     def load(self, data: dict[str, Any]) -> _State:
-        return super().load(data | {"offered": list(data["offered"])})
+        state = super().load(data)
+        state.value, state.known, state.waiting = data["value"], data["known"], data.get("waiting", False)
+        state.offered = list(data["offered"])
+        return state
 
 
 def progressed(mode: str, before: Any, now: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 
 from loopscope.engine.rules.base import Facts, Finding
 from loopscope.engine.sections import Pair
@@ -16,13 +16,16 @@ from loopscope.engine.sections import Pair
 __all__ = ["Streak", "StreakRule"]
 
 
-class Streak(Struct):
+class Streak:
     """How long the stretch is, and what was said of it."""
 
-    length: int = 0
-    marked: bool = False
-    carried: Finding | None = None
-    """A stop that was found at a result: it falls on the next batch."""
+    __slots__ = ("carried", "length", "marked")
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.marked = False
+        self.carried: Finding | None = None
+        """A stop that was found at a result: it falls on the next batch."""
 
 
 S = TypeVar("S", bound=Streak)
@@ -61,11 +64,10 @@ class StreakRule(Generic[S]):
         return None
 
     def dump(self, state: S) -> dict[str, Any]:
-        data: dict[str, Any] = to_builtins(state)
-        return data
+        return {"length": state.length, "marked": state.marked, "carried": to_builtins(state.carried)}
 
     def load(self, data: dict[str, Any]) -> S:
-        found: dict[str, Any] = dict(data)
-        if found["carried"] is not None:
-            found["carried"] = Finding(**found["carried"])
-        return self._state(**found)
+        state, carried = self._state(), data["carried"]
+        state.length, state.marked = data["length"], data["marked"]
+        state.carried = None if carried is None else Finding(**carried)
+        return state

@@ -10,7 +10,12 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Window"]
+__all__ = ["Window", "as_pair"]
+
+
+def as_pair(place: int | tuple[int, int]) -> tuple[int, int]:
+    """Batch and call of a place."""
+    return (place, 0) if isinstance(place, int) else place
 
 
 class Window:
@@ -24,12 +29,13 @@ class Window:
         self.items: deque[str] = deque(items)
         self.counts: dict[str, int] = {}
         self.marked: set[str] = set(marked)
-        self.places: deque[tuple[int, int]] = deque((batch, call) for batch, call in places)
-        """Where the newest items come from, as batch and call: kept only where limits look at results."""
+        self.places: deque[int | tuple[int, int]] = deque((batch, call) if call else batch for batch, call in places)
+        """Where the newest items come from, as batch and call, or as the batch alone where it is the first call of it:
+        kept only where limits look at results."""
         for item in self.items:
             self.counts[item] = self.counts.get(item, 0) + 1
 
     def dump(self) -> dict[str, Any]:
         """The window as plain data: `Window(**window.dump())` is the same window."""
-        places = {"places": list(self.places)} if self.places else {}
+        places = {"places": [as_pair(place) for place in self.places]} if self.places else {}
         return {"items": list(self.items), "marked": sorted(self.marked), **places}
