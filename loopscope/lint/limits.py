@@ -49,6 +49,9 @@ _KINDS = (
     ),
 )
 """From the most telling to the least; of one line the first that fits counts."""
+_SETTING = re.compile(r"\bmax_iter(?:ations)?\b['\"]?\s*[=:]\s*\d+", re.IGNORECASE)
+_HAPPENED = re.compile(r"reach|exceed|\bhit\b|stop|exhaust|\bend|error|gave up|giving up", re.IGNORECASE)
+"""What a line says of a limit that was hit, and the one that only sets it does not."""
 
 
 class Hit(NamedTuple):
@@ -60,19 +63,25 @@ class Hit(NamedTuple):
     line: int
     text: str
     """The line, made safe to print."""
+    happened: bool = True
+    """False where the line only sets the limit."""
 
 
 def hits(lines: Sequence[str]) -> list[Hit]:
-    """The limits that these lines tell of, one each: by the first line that has its number, else by the first."""
+    """The limits that these lines tell of, one each: by the first line that has its number, else by the first.
+
+    Lines that only set a limit count where no other tells of any.
+    """
     found: dict[tuple[str, str], Hit] = {}
     for number, line in enumerate(lines, 1):
         hit = _hit(number, line)
         if hit is None:
             continue
         known = found.setdefault((hit.framework, hit.limit), hit)
-        if known.number is None and hit.number is not None:
+        if (hit.happened, hit.number is not None) > (known.happened, known.number is not None):
             found[hit.framework, hit.limit] = hit
-    return list(found.values())
+    told = [hit for hit in found.values() if hit.happened]
+    return told or list(found.values())
 
 
 def _hit(number: int, line: str) -> Hit | None:
@@ -82,7 +91,8 @@ def _hit(number: int, line: str) -> Hit | None:
         if match is not None:
             told = match.groupdict().get("n")
             shown, limit = inert(text.strip(), _LONGEST), int(told[:9]) if told else None
-            return Hit(kind.framework, kind.limit, limit, number, shown)
+            happened = _SETTING.search(text) is None or _HAPPENED.search(text) is not None
+            return Hit(kind.framework, kind.limit, limit, number, shown, happened)
     return None
 
 
@@ -113,7 +123,8 @@ def walk(found: Sequence[Hit], report: Report | None) -> Iterator[str]:
     """
     for hit in found:
         number = "" if hit.number is None else f" of {hit.number}"
-        yield f"line {hit.line}: {hit.framework}'s {hit.limit}{number} was hit"
+        what = "was hit" if hit.happened else "is set; that it was hit is not said anywhere"
+        yield f"line {hit.line}: {hit.framework}'s {hit.limit}{number} {what}"
         yield f"  {hit.text}"
     yield ""
     yield "A higher limit makes the same loop longer: it was the last thing that could end it."

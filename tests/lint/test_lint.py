@@ -39,7 +39,21 @@ def test_one_limit_is_told_once_and_other_lines_are_none() -> None:
     """A traceback names it several times; the number may come later than the name."""
     (hit,) = hits(["GraphRecursionError", "Recursion limit of 9 reached", "For troubleshooting: GRAPH_RECURSION_LIMIT"])
     assert (hit.number, hit.line) == (9, 2)
+    (hit,) = hits(["Agent(role='x', max_iter=25)", "Maximum iterations reached.", "max_iter: 25"])
+    assert (hit.line, hit.happened) == (2, True)
+    (hit,) = hits(["max_iterations=9", "max_iterations=9 was reached", "max_iterations=10 was reached"])
+    assert (hit.number, hit.line) == (9, 2)
     assert hits(["all is well", "RecursionError: maximum recursion depth exceeded"]) == []
+
+
+def test_a_limit_that_is_only_set_is_not_called_hit(cli: Cli, tmp_path: Path) -> None:
+    """The walk is the same: whoever looks at a setting wants to know what else there should be."""
+    log = tmp_path / "log"
+    log.write_text("crew = Crew()\nagent = Agent(max_iter=25)\n", "utf-8")
+    done = cli("lint", "--explain-recursion-error", str(log))
+    assert done.out.startswith("line 2: CrewAI's max_iter of 25 is set; that it was hit is not said anywhere\n")
+    log.write_text("agent = Agent(max_iter=25)\nGraphRecursionError\n", "utf-8")
+    assert cli("lint", "--explain-recursion-error", str(log)).out.startswith("line 2: LangGraph's recursion_limit was")
 
 
 def test_the_sample_unguarded_fails_in_ci(cli: Cli) -> None:
