@@ -12,7 +12,7 @@ from loopscope.adapters.langchain import LoopDetectionMiddleware
 from loopscope.lint.code import mentions, name_of
 from loopscope.lint.levels import Cycle, Level, Router
 
-__all__ = ["ASKED", "Certainty", "Claim", "claims", "functions_at", "recursion_limit"]
+__all__ = ["ASKED", "Certainty", "Claim", "claims", "functions_at", "recursion_limit", "sees_steps_left"]
 
 Certainty: TypeAlias = Literal["seen", "inferred"]
 ASKED = ("counter", "witness", "escalation", "message", "budget")
@@ -47,6 +47,12 @@ def claims(level: Level, cycle: Cycle) -> list[Claim]:
         unique.setdefault((claim.step, claim.text), claim)
     seen = {(claim.step, claim.node) for claim in found if claim.certainty == "seen"}
     return [each for each in unique.values() if each.certainty == "seen" or (each.step, each.node) not in seen]
+
+
+def sees_steps_left(graph: Any) -> bool:
+    """Whether nodes can see how near the recursion limit is, as those of a prebuilt agent do, and end before it."""
+    managed = (getattr(channel, "__name__", "") for channel in (getattr(graph, "channels", None) or {}).values())
+    return any(name in {"RemainingStepsManager", "IsLastStepManager"} for name in managed)
 
 
 def recursion_limit(graph: Any) -> int | None:

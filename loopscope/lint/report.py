@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from loopscope.lint.code import Place, name_of, place_of
-from loopscope.lint.evidence import ASKED, Claim, claims, functions_at, recursion_limit
+from loopscope.lint.evidence import ASKED, Claim, claims, functions_at, recursion_limit, sees_steps_left
 from loopscope.lint.levels import Cycle, Level, levels
 from loopscope.recording.inert import inert
 
@@ -37,6 +37,8 @@ class Examined(NamedTuple):
     missing: tuple[str, ...]
     """The steps that nothing was found for."""
     recursion_limit: int | None
+    sees_steps_left: bool
+    """Its nodes are told how near the recursion limit is."""
     place: Place | None
     """Where what decides over it is written, or else its first node, if that is the user's own code."""
     function: str | None
@@ -78,6 +80,7 @@ def _examined(level: Level, cycle: Cycle, limit: int | None) -> Examined:
         claims=tuple(claim._replace(node=level.name(claim.node)) for claim in known),
         missing=missing,
         recursion_limit=limit,
+        sees_steps_left=sees_steps_left(level.graph),
         place=None if first is None else place_of(first),
         function=None if first is None else name_of(first),
     )
@@ -96,6 +99,7 @@ def as_data(report: Report) -> dict[str, Any]:
                 "claims": [claim._asdict() for claim in cycle.claims],
                 "missing": list(cycle.missing),
                 "recursion_limit": cycle.recursion_limit,
+                "sees_steps_left": cycle.sees_steps_left,
                 "where": None if cycle.place is None else cycle.place._asdict(),
             }
             for cycle in report.cycles
@@ -122,7 +126,8 @@ def _cycle_text(number: int, cycle: Examined) -> Iterator[str]:
         yield "  seen: no edge leads out of it"
     if cycle.verdict == "unbounded":
         steps = "" if cycle.recursion_limit is None else f", {cycle.recursion_limit} steps"
-        yield f"  only the recursion limit ends it{steps}, with a stack trace"
+        how = "a stack trace, or with a node that gives up a step before" if cycle.sees_steps_left else "a stack trace"
+        yield f"  only the recursion limit ends it{steps}, with {how}"
     for step in ASKED:
         of_step = [claim for claim in cycle.claims if claim.step == step]
         for claim in of_step:

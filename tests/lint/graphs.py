@@ -83,6 +83,7 @@ def asks(_: Any) -> None:
 counted = _one(Tries, onward)
 unlooked = _one(Tries, says_so)
 remaining = _one(Steps, left)
+told_what_is_left = _one(Steps, says_so)
 vague = _one(Tries, anywhere, other=lambda _: None)
 commanded = _one(Tries, False, node=goes)
 closed = _one(Tries, None)

@@ -70,6 +70,14 @@ def test_the_sample_unguarded_fails_in_ci(cli: Cli) -> None:
     assert cli("lint", f"{GRAPHS}:whole", "--fail-on", "incomplete").code == 0
 
 
+def test_nodes_that_see_the_limit_coming_may_end_before_it(cli: Cli) -> None:
+    """As a prebuilt agent does, which then says that it needs more steps."""
+    assert " steps, with a stack trace\n" in cli("lint", f"{GRAPHS}:bare").out
+    told = "with a stack trace, or with a node that gives up a step before"
+    assert told in cli("lint", f"{GRAPHS}:told_what_is_left").out
+    assert json.loads(cli("lint", f"{GRAPHS}:told_what_is_left", "--json").out)["cycles"][0]["sees_steps_left"]
+
+
 def test_json_has_every_claim_with_how_it_is_known(cli: Cli) -> None:
     """One object, and nothing of what the module printed."""
     done = cli("lint", f"{GRAPHS}:counted", "--json")
