@@ -237,10 +237,10 @@ class Accounts:
                 or all_cost >= least.cost_usd
             ):
                 reached = True
-        if left > 0:
+        if reached or left > 0:
             return reached
-        self._left = min(least.left(account) for account in self.line)
-        return reached or self._left <= 0
+        self._left = min(map(least.left, self.line))
+        return self._left <= 0
 
     def _line_up(self, batch: Batch, limit: int) -> None:
         """Begin with the accounts of a scope and its ancestors."""

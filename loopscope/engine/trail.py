@@ -67,6 +67,8 @@ class Brought(Struct, gc=False):
     """Positions of the calls whose result was not new to the scope."""
     missing: int = 0
     """Calls that have no result yet, of a batch that has more than one."""
+    failures: int = 0
+    """Calls that failed."""
 
     @property
     def outcomes(self) -> list[Outcome | None]:
@@ -81,9 +83,7 @@ class Brought(Struct, gc=False):
     @property
     def stale(self) -> bool:
         """It brought nothing new, and either failed or came without anything new in between."""
-        if not self.complete or len(self.known) < len(self.outcomes):
-            return False
-        return not self.moved or any(outcome is not None and outcome.failed for outcome in self.outcomes)
+        return len(self.known) == len(self.names) and (not self.moved or self.failures > 0)
 
 
 class Trail:
@@ -112,10 +112,12 @@ class Trail:
         last_of[digest] = self._newest = n
         if len(last_of) > DISTINCT_KEPT + _SLACK:
             _cut(last_of)
-        brought = batches[n] = Brought(n, digest, names, None, previous, self._last_new > previous, count)
-        if calls != 1:
-            brought.came = [None] * calls
-            brought.missing = calls
+        moved = self._last_new > previous
+        if calls == 1:
+            batches[n] = Brought(n, digest, names, None, previous, moved, count)
+        else:
+            awaited: list[Outcome | None] = [None] * calls
+            batches[n] = Brought(n, digest, names, awaited, previous, moved, count, (), calls)
         while len(batches) > self.keep:
             del batches[next(iter(batches))]
         if ids:
@@ -135,6 +137,8 @@ class Trail:
             brought.missing -= 1
         else:
             return None
+        if outcome.failed:
+            brought.failures += 1
         key = (outcome.tool, outcome.digest)
         old = key in seen and _recall(seen, key)
         seen[key] = True
@@ -187,10 +191,9 @@ class Trail:
         for n, digest, count, names, outcomes, fresh, previous, moved in data["batches"]:
             came = [None if outcome is None else Outcome(*outcome) for outcome in outcomes]
             known = tuple(call for call, new in enumerate(fresh) if came[call] is not None and not new)
-            one, missing = len(came) == 1, came.count(None)
-            trail.batches[n] = Brought(
-                n, digest, tuple(names), came[0] if one else came, previous, moved, count, known, 0 if one else missing
-            )
+            failures = sum(outcome is not None and outcome.failed for outcome in came)
+            one, missing = (came[0], 0) if len(came) == 1 else (came, came.count(None))
+            trail.batches[n] = Brought(n, digest, tuple(names), one, previous, moved, count, known, missing, failures)
         trail.open = OpenCalls.load(data["open"])
         trail._seen.update(((tool, digest), True) for tool, digest in data["seen"])
         trail._last_of.update((digest, n) for digest, n in data["last_of"])

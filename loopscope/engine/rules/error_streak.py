@@ -9,7 +9,7 @@ from __future__ import annotations
 from loopscope.engine.policy import Policy
 from loopscope.engine.rules.base import Finding, WokenBy
 from loopscope.engine.rules.streak import Streak, StreakRule
-from loopscope.engine.trail import Brought, Outcome
+from loopscope.engine.trail import Brought
 
 __all__ = ["ErrorStreak"]
 
@@ -25,9 +25,7 @@ class ErrorStreak(StreakRule[Streak]):
         super().__init__(policy.error_streak, Streak)
 
     def account_results(self, state: Streak, brought: Brought) -> Finding | None:
-        came = brought.came
-        failed = came.failed if isinstance(came, Outcome) else all(each and each.failed for each in brought.outcomes)
-        if not failed:
+        if brought.failures < len(brought.names):
             if state.length:
                 self._broken(state)
             return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from loopscope.engine.policy import Limits, Policy
 from loopscope.engine.rules.base import Facts, Finding, WokenBy
-from loopscope.engine.rules.window import Window, as_pair
+from loopscope.engine.rules.window import Window
 
 __all__ = ["ToolFrequency"]
 
@@ -79,7 +79,9 @@ class ToolFrequency:
         if trail is None or trail.repeated + 1 < hard_limit:
             return False
         newest = zip(reversed(state.items), reversed(state.places), strict=False)
-        return sum(item == name and trail.not_new(*as_pair(place)) for item, place in newest) + 1 >= hard_limit
+        places = [place for item, place in newest if item == name]
+        idle = sum(trail.not_new(place, 0) if isinstance(place, int) else trail.not_new(*place) for place in places)
+        return idle + 1 >= hard_limit
 
     def mark(self, state: Window, finding: Finding) -> None:
         """Marked only while the count is still at its warning: later calls of the batch may have pushed it out."""

@@ -10,12 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Window", "as_pair"]
-
-
-def as_pair(place: int | tuple[int, int]) -> tuple[int, int]:
-    """Batch and call of a place."""
-    return (place, 0) if isinstance(place, int) else place
+__all__ = ["Window"]
 
 
 class Window:
@@ -37,5 +32,7 @@ class Window:
 
     def dump(self) -> dict[str, Any]:
         """The window as plain data: `Window(**window.dump())` is the same window."""
-        places = {"places": [as_pair(place) for place in self.places]} if self.places else {}
-        return {"items": list(self.items), "marked": sorted(self.marked), **places}
+        data: dict[str, Any] = {"items": list(self.items), "marked": sorted(self.marked)}
+        if self.places:
+            data["places"] = [(place, 0) if isinstance(place, int) else place for place in self.places]
+        return data
