@@ -92,7 +92,11 @@ def a_model_within_a_tool(tick: Tick) -> Any:
 
 def a_chain_within_a_tool(tick: Tick) -> Any:
     """The model is asked by something that the tool calls."""
-    chain: Any = RunnableLambda(lambda about: [HumanMessage(about)]) | model_of("p", "q", tick=tick)
+
+    def asked(about: str) -> list[Any]:
+        return [HumanMessage(about)]
+
+    chain: Any = RunnableLambda(asked) | model_of("p", "q", tick=tick)
 
     @tool
     def think(about: str) -> str:
