@@ -288,6 +288,7 @@ def counted(kind: Callable[[Tick], Any], from_turn: int | None, *, asynchronous:
         graph.invoke(given, config)
     for each in leave:
         each()
+    assert not handler._runs, "every run that was noted is forgotten once it is over"
     assert turns
     assert len(leave) == (from_turn is not None)
     scopes = handler._watcher.detector.scopes.values()

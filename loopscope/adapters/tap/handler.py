@@ -307,9 +307,9 @@ class Tap(BaseCallbackHandler):
         namespace = told.get(NAMESPACE)
         if parent_run_id is None or namespace is None:
             return None
+        # Nothing is noted of the parent now either: of a tool that is left out, no end is told.
         for run in reversed(list(self._runs.values())):
             if type(run) is NodeRun and run.namespace == namespace:
-                self._runs[parent_run_id.int] = run
                 return run
         return None
 
