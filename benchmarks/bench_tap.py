@@ -29,7 +29,7 @@ from benchmarks.frame import Figure
 from loopscope import Policy, tap
 
 _TURNS = 128
-"""Batches that are accounted together are 64, so that each run pays for all of its own."""
+"""A whole number of times as many as are accounted together, so that each run pays for all of its own."""
 _RUNS = 25
 _BAR = 20.0
 """Microseconds that a batch may cost more on a quiet machine, where the floor takes 17 of them."""

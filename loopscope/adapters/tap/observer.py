@@ -107,7 +107,7 @@ class Observer:
             calls = (Call(call.get("id"), call["name"], args.copy() if type(args) is dict else args),)
         else:
             calls = [Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]
-        watcher.put_by((loop.place, calls, node, message, answer))
+        watcher.put_by((loop.place, calls, node.graph.root if answer else node, message))
         return True
 
     def answered(self, node: NodeRun, message: AIMessage) -> None:
@@ -151,7 +151,7 @@ class Observer:
             watcher.decide(loop, calls_of(message), None, partial(_said, node.name), message)
         elif asked:
             calls = [Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]
-            watcher.put_by((loop.place, calls, None, message, True))
+            watcher.put_by((loop.place, calls, None, message))
         if ruling.verdict == "stop":
             self._drain(graph.root, ruling.by)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from langchain_core.messages import AIMessage
@@ -18,6 +18,7 @@ from loopscope.adapters.loops import Loop, Outcome
 from loopscope.adapters.publisher import Ending
 from loopscope.adapters.scope_id import Invocation, ScopeIds, is_open, scope_at
 from loopscope.adapters.tap.known import is_news, keep
+from loopscope.adapters.tap.runs import GraphRun, NodeRun
 from loopscope.engine.decision import Decision
 from loopscope.engine.detector import LoopDetector
 from loopscope.engine.events import Batch, Call, Graph
@@ -27,19 +28,17 @@ from loopscope.recording.gate import Arrival
 from loopscope.recording.redaction import Redactor
 from loopscope.recording.writer import Recorder
 
-if TYPE_CHECKING:
-    from loopscope.adapters.tap.runs import NodeRun
-
 __all__ = ["PutBy", "Shape", "Watched", "Watcher"]
 
 _log = logging.getLogger("loopscope")
 _INVOCATIONS = 1_000
 """Invocations that may be going on at once."""
-_AT_ONCE = 64
-"""Batches that nobody watches, and that are accounted together."""
-PutBy: TypeAlias = tuple[Batch, Sequence[Call], "NodeRun | None", AIMessage, bool]
-"""Where it belongs, its calls; the node that it comes from, unless it is known to be new; the message, and whether a
-model gave it."""
+_AT_ONCE = 16
+"""Batches that nobody watches, and that are accounted together. More would be a little cheaper, and would hold as many
+states of the program that it may have let go of."""
+PutBy: TypeAlias = tuple[Batch, Sequence[Call], NodeRun | GraphRun | None, AIMessage]
+"""Where a message belongs and its calls; the node that returned it, or the outermost graph where a model gave it, or
+None where it is known already; the message."""
 
 Shape = Callable[[], tuple[str | None, Graph | None]]
 """Gives the name and the graph of an agent, where they are known."""
@@ -131,13 +130,13 @@ class Watcher(Guard):
         with bus.lock:
             waiting, self._waiting = self._waiting, []
             detector = self._detector
-            for place, calls, node, message, answer in waiting:
+            for place, calls, source, message in waiting:
                 try:
-                    if node is not None:
-                        if answer:
-                            keep(node.graph.root, message)
-                        elif not is_news(node, message):
+                    if type(source) is NodeRun:
+                        if not is_news(source, message):
                             continue
+                    elif type(source) is GraphRun:
+                        keep(source, message)
                     if len(calls) == 1:
                         detector.observe_call(place, calls[0])
                     elif calls:
