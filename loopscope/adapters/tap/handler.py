@@ -36,7 +36,8 @@ _MANY = 1_000
 _RUNS = 20_000
 """Runs that are remembered at once; beyond that the oldest ones are taken for runs whose end was never told."""
 _AFTER_NODE = frozenset(f"seq:step:{step}" for step in range(2, 100))
-"""How runs within a node are tagged that come behind the node's own function: they write its output and pick edges."""
+"""How runs within a node are tagged that come behind the node's own function: they write its output and pick edges.
+Those of more steps than that, and whatever else runs within a node, are looked at more closely."""
 
 
 class Tap(BaseCallbackHandler):
@@ -137,7 +138,7 @@ class Tap(BaseCallbackHandler):
             if type(node) is not NodeRun:
                 node = self._node(node, parent_run_id, metadata)
                 if node is not None:
-                    # Its end tells its parent too, but not this.
+                    # The answer comes with the same parent, and without what found the node.
                     self._runs[run_id.int] = node
             if node is not None:
                 if node.deferred:

@@ -32,7 +32,6 @@ __all__ = ["Observer"]
 
 _ANSWERS = 256
 """Answers of models within one execution of a node that are remembered."""
-_NOTHING: tuple[Told, ...] = ()
 _EARLIER = 256
 """Executions of nodes that failed or were interrupted, and that are remembered for when they are executed again."""
 
@@ -96,40 +95,30 @@ class Observer:
             or loop is None or loop.invocation.scopes.get(loop.prefix) is not loop
         ):  # fmt: skip
             return False
-        if answer and len(node.answers) < _ANSWERS:
-            node.answers.append(message)
+        if answer:
+            _remember(node, message)
         if loop.record is not None:
             loop.record.used = True
-        calls: Sequence[Call]
-        if len(asked := message.tool_calls) == 1:
-            (call,) = asked
-            args = call["args"]
-            calls = (Call(call.get("id"), call["name"], args.copy() if type(args) is dict else args),)
-        else:
-            calls = [Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]
-        watcher.put_by((loop.place, calls, node.graph.root if answer else node, message))
+        watcher.put_by((loop.place, _calls_now(message), node.graph.root if answer else node, message))
         return True
 
     def answered(self, node: NodeRun, message: AIMessage) -> None:
         """A model gave an answer; it is known from here on."""
-        if len(node.answers) < _ANSWERS:
-            node.answers.append(message)
+        _remember(node, message)
         keep(node.graph.root, message)
 
     def returned(self, node: NodeRun, output: object) -> None:
         """A node ended that no gate holds."""
-        if type(output) is dict and len(output) == 1:
-            # Most often one message: a model's answer, which is known, or a tool's, which nobody asks for unwatched.
-            (value,) = output.values()
-            if type(value) is list and len(value) == 1:
-                only, answers = value[0], node.answers
-                if answers and answers[-1] is only:
+        only, answers = sole_message(output), node.answers
+        if only is not None:
+            # Most often a model's answer, which is known, or a tool's, which nobody asks for while nobody watches.
+            if answers and answers[-1] is only:
+                return
+            if type(only) is AIMessage:
+                if self.is_put_by(node, only, answer=False):
                     return
-                kind = type(only)
-                if kind is ToolMessage and not (self.watcher.full or bus.active):
-                    return
-                if kind is AIMessage and self.is_put_by(node, only, answer=False):
-                    return
+            elif not (self.watcher.full or bus.active):
+                return
         for message in self.fresh(node, output):
             self.take(node, message, JUDGE)
 
@@ -150,8 +139,7 @@ class Observer:
         if watcher.full or bus.active:
             watcher.decide(loop, calls_of(message), None, partial(_said, node.name), message)
         elif asked:
-            calls = [Call(call.get("id"), call["name"], _kept(call["args"])) for call in asked]
-            watcher.put_by((loop.place, calls, None, message))
+            watcher.put_by((loop.place, _calls_now(message), None, message))
         if ruling.verdict == "stop":
             self._drain(graph.root, ruling.by)
 
@@ -167,13 +155,7 @@ class Observer:
         self.watcher.catch_up()
         known = node.graph.root.known
         only = sole_message(output)
-        if only is not None:
-            # Most often a model's answer, which is known, or a tool's, which nobody asks for while nobody watches.
-            if only.id in known or not (type(only) is AIMessage or self.watcher.watched):
-                return _NOTHING
-            found: Sequence[Told] = (only,) if id(only) not in known else _NOTHING
-        else:
-            found = unknown(known, messages_in(output))
+        found: Sequence[Told] = unknown(known, messages_in(output) if only is None else (only,))
         if len(found) > 1 or (found and found[0].id is not None):
             found = not_given(node, found)
         for each in found:
@@ -284,10 +266,11 @@ class Observer:
 
     def _is_again(self, node: NodeRun, message: AIMessage) -> bool:
         """Whether an earlier execution of this node asked for the very same, so that it is neither told nor counted."""
-        (earlier, *later), asked = node.again, _asked(message)
-        node.again = tuple(later) if earlier.calls == asked.calls else ()
+        earlier, asked = node.again[0], _asked(message)
         if earlier.calls != asked.calls:
+            node.again = ()
             return False
+        node.again = node.again[1:]
         aliases = node.graph.root.aliases
         for new, old in zip(asked.ids, earlier.ids, strict=True):
             aliases.keep(new, aliases.get(old, old))
@@ -319,9 +302,18 @@ class Observer:
         root.place.runtime.control.request_drain(f"stopped by {root.drained_by}")
 
 
-def _kept(args: Any) -> Any:
-    """Arguments that are looked at later, when the program may have changed its own."""
-    return args.copy() if type(args) is dict else args
+def _remember(node: NodeRun, answer: AIMessage) -> None:
+    if len(node.answers) < _ANSWERS:
+        node.answers.append(answer)
+
+
+def _calls_now(message: AIMessage) -> tuple[Call, ...]:
+    """The calls as they are, to be looked at later, when the program may have changed its own arguments."""
+    found: tuple[Call, ...] = ()
+    for call in message.tool_calls:
+        args = call["args"]
+        found += (Call(call.get("id"), call["name"], args.copy() if type(args) is dict else args),)
+    return found
 
 
 def _said(node: str | None, message: AIMessage) -> Said:

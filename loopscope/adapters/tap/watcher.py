@@ -7,7 +7,7 @@ engine takes for delivered is assumed, as in the replay of a recording that tell
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
@@ -33,10 +33,10 @@ __all__ = ["PutBy", "Shape", "Watched", "Watcher"]
 _log = logging.getLogger("loopscope")
 _INVOCATIONS = 1_000
 """Invocations that may be going on at once."""
-_AT_ONCE = 16
+_AT_ONCE = 32
 """Batches that nobody watches, and that are accounted together. More would be a little cheaper, and would hold as many
 states of the program that it may have let go of."""
-PutBy: TypeAlias = tuple[Batch, Sequence[Call], NodeRun | GraphRun | None, AIMessage]
+PutBy: TypeAlias = tuple[Batch, tuple[Call, ...], NodeRun | GraphRun | None, AIMessage]
 """Where a message belongs and its calls; the node that returned it, or the outermost graph where a model gave it, or
 None where it is known already; the message."""
 
@@ -140,7 +140,7 @@ class Watcher(Guard):
                     if len(calls) == 1:
                         detector.observe_call(place, calls[0])
                     elif calls:
-                        detector.observe(msgspec.structs.replace(place, calls=tuple(calls)))
+                        detector.observe(msgspec.structs.replace(place, calls=calls))
                 except Exception as error:  # noqa: BLE001 - a state may hold objects of any kind
                     self.fault(error)
 

@@ -43,7 +43,7 @@ class Ending:
         for number in (getattr(signal, name, None) for name in _NAMES):
             if number is not None and signal.getsignal(number) == signal.SIG_DFL:
                 # Not everywhere, and only where the main thread draws.
-                with suppress(NotImplementedError, RuntimeError, ValueError):
+                with suppress(RuntimeError, ValueError):
                     loop.add_signal_handler(number, self._asked, number)
 
     def settle(self) -> None:
